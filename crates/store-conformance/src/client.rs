@@ -11,7 +11,6 @@ use crate::samples::{
     at, behind, change_of, changing, claim, decide, failure, id, inserting, passed, queued, spec,
 };
 
-/// The client.
 pub(crate) struct Client<'a> {
     pub(crate) store: &'a dyn Store,
     clock: Cell<u64>,
@@ -19,19 +18,19 @@ pub(crate) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// A client with a thousand ids.
+    /// A client with a block of a thousand ids.
     pub(crate) fn new(store: &'a dyn Store) -> Client<'a> {
         let block = wait(store.take_block(1_000)).expect("a block");
         Client { store, clock: Cell::new(0), next: Cell::new(block.first.get()) }
     }
 
-    /// A second later than the last time.
+    /// One second after the previous time.
     pub(crate) fn now(&self) -> Time {
         self.clock.set(self.clock.get() + 1_000);
         at(self.clock.get())
     }
 
-    /// An id that was not used.
+    /// An unused id.
     pub(crate) fn id(&self) -> JobId {
         let n = self.next.get();
         self.next.set(n + 1);
@@ -48,14 +47,13 @@ impl<'a> Client<'a> {
         queued(self.id(), spec(job_type, key, self.now()))
     }
 
-    /// A new job that waits behind the holder of its key, not stored yet.
+    /// A new job that waits for the holder of its key, not stored yet.
     pub(crate) fn fresh_behind(&self, holder: &Job) -> Job {
         let mut spec = (*holder.spec).clone();
         spec.created_at = self.now();
         behind(self.id(), spec, holder.id)
     }
 
-    /// Commits.
     pub(crate) fn commit(&self, units: impl Into<Vec<Unit>>) -> Committed {
         wait(self.store.commit(units.into())).expect("a commit that works")
     }
@@ -78,21 +76,21 @@ impl<'a> Client<'a> {
         job
     }
 
-    /// Writes a change; the job as stored afterwards.
+    /// Writes a change; returns the job as stored afterwards.
     pub(crate) fn apply(&self, change: Change) -> Job {
         let id = change.id;
         self.unit(changing([change])).expect("the change fits");
         self.get(id).expect("a changed job is there")
     }
 
-    /// The job as stored.
+    /// The stored job.
     pub(crate) fn get(&self, id: JobId) -> Option<Job> {
         let mut jobs = wait(self.store.jobs(vec![id])).expect("jobs can be read");
         assert_eq!(jobs.len(), 1, "one id has one answer");
         jobs.remove(0)
     }
 
-    /// The decided change of an event.
+    /// The change for an event, decided by `core`.
     pub(crate) fn decide(&self, job: &Job, event: &Event<'_>) -> Change {
         change_of(job, decide(job, event, self.now()))
     }
@@ -115,25 +113,25 @@ impl<'a> Client<'a> {
         self.decide(job, &event)
     }
 
-    /// A stored job that a worker has.
+    /// A stored job that a worker holds.
     pub(crate) fn held(&self, key: Option<&str>) -> Job {
         let job = self.put(self.fresh(key));
         self.apply(self.claim(&job, "w"))
     }
 
-    /// The worker's yes.
+    /// The worker accepts.
     pub(crate) fn accept(&self, job: &Job) -> Change {
         let lease = job.life.state.lease().expect("a held job").id;
         self.decide(job, &Event::Accept { claim: job.life.claim, lease })
     }
 
-    /// A stored job that a worker has said yes to: from here on, an attempt that ends is history.
+    /// A stored job that a worker has accepted: when its attempt ends, the attempt is recorded in the history.
     pub(crate) fn accepted(&self, key: Option<&str>) -> Job {
         let held = self.held(key);
         self.apply(self.accept(&held))
     }
 
-    /// A stored success.
+    /// A stored job that succeeded.
     pub(crate) fn succeeded(&self, key: Option<&str>) -> Job {
         let held = self.held(key);
         self.apply(self.report(&held, &passed("1")))
@@ -144,7 +142,6 @@ impl<'a> Client<'a> {
         self.prune(Prune { jobs: ids.into(), ..Prune::default() })
     }
 
-    /// Removes.
     pub(crate) fn prune(&self, prune: Prune) -> Pruned {
         wait(self.store.prune(prune)).expect("a prune that works")
     }

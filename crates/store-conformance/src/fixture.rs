@@ -8,30 +8,29 @@ use std::thread::{self, Thread};
 
 use jobhall_store::{Later, Store};
 
-/// A store under test. It is dropped before whatever its opener keeps, such as a temporary directory.
+/// A store under test. It is dropped before the data of its opener, such as a temporary directory.
 pub struct Fixture {
     store: Option<Box<dyn Store>>,
     open: Option<Box<dyn Fn() -> Box<dyn Store> + Send>>,
 }
 
 impl Fixture {
-    /// A store that ends with its process.
+    /// A store without durable data.
     pub fn volatile(store: impl Store) -> Fixture {
         Fixture { store: Some(Box::new(store)), open: None }
     }
 
-    /// A store that `open` opens now, and again after it was dropped: then with all that was acknowledged.
+    /// A store that `open` opens now, and again after it was dropped: then with all acknowledged data.
     pub fn durable<S: Store>(open: impl Fn() -> S + Send + 'static) -> Fixture {
         let open = move || Box::new(open()) as Box<dyn Store>;
         Fixture { store: Some(open()), open: Some(Box::new(open)) }
     }
 
-    /// The store.
     pub fn store(&self) -> &dyn Store {
         self.store.as_deref().expect("a fixture has a store")
     }
 
-    /// Drops the store and opens it again; false if it is not of the kind that remembers.
+    /// Drops the store and opens it again; false if the store is not durable.
     pub fn reopen(&mut self) -> bool {
         let Some(open) = &self.open else { return false };
         drop(self.store.take());
@@ -54,7 +53,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Blocks this thread until the answer is there. Stores must not need a runtime around their callers.
+/// Blocks this thread until the result is available. Stores must not require a runtime around their callers.
 pub fn wait<T>(later: Later<T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -26,7 +26,7 @@ mod samples;
 pub use fixture::{Fixture, wait};
 
 /// One `#[test]` per rule for the store that the function `$open` (`fn() -> Fixture`, in the same module) opens.
-/// With `durable` also the rules that close the store and open it again.
+/// `durable` adds the rules that close the store and open it again.
 #[macro_export]
 macro_rules! conformance_suite {
     ($open:ident) => {
@@ -45,7 +45,7 @@ macro_rules! conformance_suite {
     };
 }
 
-/// Makes tests out of the list of rules.
+/// Generates tests from the list of rules.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! as_tests {
@@ -60,7 +60,7 @@ macro_rules! as_tests {
     };
 }
 
-/// Makes tests out of the list of rules about reopening.
+/// Generates tests from the list of rules about reopening.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! as_durable_tests {

@@ -18,7 +18,7 @@ use jobhall_store::{
 use crate::wait;
 use row::{Row, joined};
 
-/// Rows of one read.
+/// Number of rows per read.
 const PAGE: usize = 100;
 
 /// Everything that the reads of a store return: settings, groups, jobs with their attempts, links, audit, feed, blocks
@@ -55,7 +55,7 @@ pub fn answer_of(store: &dyn Store, key: &StoredIdempotencyKey) -> Option<Vec<Su
 /// Compares a text with a file; with `UPDATE=1` in the environment it writes the file first.
 ///
 /// # Panics
-/// They differ. The message has the first line that does.
+/// The texts differ. The message contains the first different line.
 pub fn assert_golden(path: &Path, text: &str) {
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(path, text).expect("the golden file can be written");

@@ -8,7 +8,7 @@ use jobhall_core::{
 };
 use jobhall_store::{Change, Insert, Unit};
 
-/// A moment, `ms` after the beginning of the test.
+/// The time `ms` after the start of the test.
 pub(crate) fn at(ms: u64) -> Time {
     Time::EPOCH.plus_ms(1_700_000_000_000 + ms)
 }
@@ -28,14 +28,14 @@ pub(crate) fn worker(name: &str) -> WorkerName {
     WorkerName::new(name).expect("a valid worker")
 }
 
-/// What is asked for: of this type, under this key.
+/// A spec with this type and key.
 pub(crate) fn spec(job_type: &str, key: Option<&str>, created_at: Time) -> JobSpec {
     let queue = QueueName::new("default").expect("a valid queue");
     let key = key.map(|key| Key::new(key).expect("a valid key"));
     JobSpec { key, retry: patient(), ..JobSpec::plain(type_name(job_type), queue, created_at) }
 }
 
-/// Three attempts with a short pause.
+/// Three attempts with a short delay.
 pub(crate) fn patient() -> RetryPolicy {
     RetryPolicy {
         max_attempts: 3,
@@ -44,7 +44,7 @@ pub(crate) fn patient() -> RetryPolicy {
     }
 }
 
-/// A job that waits in its queue.
+/// A queued job.
 pub(crate) fn queued(id: JobId, spec: JobSpec) -> Job {
     let life = JobStatus::queued(spec.created_at, spec.created_at);
     Job { id, spec: Arc::new(spec), life }
@@ -56,10 +56,10 @@ pub(crate) fn behind(id: JobId, spec: JobSpec, holder: JobId) -> Job {
     Job { id, spec: Arc::new(spec), life }
 }
 
-/// What `core` makes of the event.
+/// The step that `core` decides for the event.
 ///
 /// # Panics
-/// If the event does not move the job.
+/// If the event does not change the job.
 pub(crate) fn decide(job: &Job, event: &Event<'_>, now: Time) -> Step {
     match transition(&job.life, event, now) {
         Ok(Decision::Step(step)) => *step,
@@ -67,7 +67,7 @@ pub(crate) fn decide(job: &Job, event: &Event<'_>, now: Time) -> Step {
     }
 }
 
-/// The claim of a worker.
+/// The claim event of a worker.
 pub(crate) fn claim(lease: u128, name: &str) -> Event<'static> {
     Event::Claim { lease: LeaseId(lease), worker: worker(name) }
 }
@@ -77,12 +77,12 @@ pub(crate) fn passed(value: &str) -> Report {
     Report::Succeeded(Json::value(value).expect("valid JSON"))
 }
 
-/// A failure that says why.
+/// A failure with this reason.
 pub(crate) fn failure(reason: &str) -> Failure {
     Failure::new(reason, "for the test")
 }
 
-/// The write of a decided step.
+/// The change for a decided step.
 pub(crate) fn change_of(job: &Job, step: Step) -> Change {
     Change {
         id: job.id,
@@ -94,17 +94,17 @@ pub(crate) fn change_of(job: &Job, step: Step) -> Change {
     }
 }
 
-/// The unit of one new job.
+/// A unit with one new job.
 pub(crate) fn inserting(job: Job) -> Unit {
     Unit { inserts: vec![insert(job)], ..Unit::default() }
 }
 
-/// A new job that nothing old can answer for.
+/// An insert without reuse.
 pub(crate) fn insert(job: Job) -> Insert {
     Insert { job, reuse_since: None }
 }
 
-/// The unit of these changes.
+/// A unit with these changes.
 pub(crate) fn changing(changes: impl Into<Vec<Change>>) -> Unit {
     Unit { changes: changes.into(), ..Unit::default() }
 }

@@ -1,4 +1,4 @@
-//! The rules about opening a store again, tried on a store that is kept outside and on one that forgets.
+//! The rules about reopening a store, on a store whose data outlives it and on one that loses its data.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ mod shared;
 
 use shared::Shared;
 
-/// Drops and opens only the handle; the memory stays.
+/// Drops and opens only the handle; the data remains.
 fn open() -> Fixture {
     let memory = Arc::new(Memory::new());
     Fixture::durable(move || Shared(memory.clone()))

@@ -1,4 +1,4 @@
-//! A rule that nobody runs is no rule: each public function of the rule files is in the lists, under its file's name.
+//! Each public function of the rule files is in the lists, under its file's name, so that every rule is run.
 
 use std::collections::BTreeSet;
 use std::fs;

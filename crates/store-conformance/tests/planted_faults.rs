@@ -1,4 +1,4 @@
-//! The suite can fail: every planted fault is caught by the rule that it breaks, and by the model.
+//! The suite can fail: every planted fault is caught by the rule that it violates, and by the model.
 
 mod faulty;
 
@@ -8,7 +8,7 @@ use faulty::{Fault, Faulty};
 use jobhall_store_conformance::rules::RULES;
 use jobhall_store_conformance::{Fixture, model};
 
-/// Operations within which the model has to find a fault.
+/// Number of operations within which the model has to find a fault.
 const BUDGET: u64 = 30_000;
 
 fn caught_by_rule(fault: Fault, name: &str) -> bool {

@@ -2,26 +2,24 @@
 
 use jobhall_core::Time;
 
-/// One act.
+/// One audit entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// When.
     pub at: Time,
-    /// By whom: the name of a token, or an address for one who had none.
+    /// The name of the token, or the address of a client without one.
     pub who: String,
-    /// What was done, such as `token_created`.
+    /// The action, such as `token_created`.
     pub act: String,
-    /// To what: the id or name of a thing.
+    /// The id or name of the changed thing.
     pub subject: String,
-    /// More about it, for people; never a secret.
+    /// Further text for people; never a secret.
     pub detail: String,
 }
 
-/// An act with its number.
+/// An audit entry with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
-    /// Rises from 1 in the order of the commits; never given twice.
+    /// Increases from 1 in the order of the commits; never used twice.
     pub n: u64,
-    /// The act.
     pub entry: AuditEntry,
 }

@@ -5,33 +5,25 @@ use thiserror::Error;
 /// Why a transaction was not acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CommitError {
-    /// Nothing was written; the same may work later.
+    /// Nothing was written; a retry may succeed.
     #[error("nothing was written: {message}")]
     NotCommitted {
         /// Whether the disk is full.
         full: bool,
-        /// What the store said.
         message: String,
     },
     /// It is unknown whether it was written. The store accepts no further commits; a restart shows the outcome.
     #[error("it is unknown whether it was written; a restart will show: {message}")]
-    Unknown {
-        /// What the store said.
-        message: String,
-    },
+    Unknown { message: String },
     /// The store accepts no further commits.
     #[error("the store has stopped: {message}")]
-    Stopped {
-        /// Why.
-        message: String,
-    },
+    Stopped { message: String },
 }
 
-/// Why a read gave nothing, or a store did not open.
+/// Why a read failed, or a store did not open.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct StoreError {
-    /// What the store said.
     pub message: String,
     /// The store did not answer: a retry may succeed soon.
     pub away: bool,
@@ -43,7 +35,7 @@ impl StoreError {
         StoreError { message: message.into(), away: false }
     }
 
-    /// The same for a store that does not answer.
+    /// An error of a store that does not answer.
     #[must_use]
     pub fn away(message: impl Into<String>) -> StoreError {
         StoreError { message: message.into(), away: true }

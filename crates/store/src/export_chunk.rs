@@ -13,54 +13,49 @@ use crate::unit::{Link, Setting, StoredIdempotencyKey};
 pub enum ExportChunk {
     /// Configuration, tokens, schedules and operations.
     Settings(Vec<Setting>),
-    /// Ranges of ids that are lent.
+    /// Id blocks.
     Blocks(Vec<Block>),
-    /// Groups.
     Groups(Vec<Group>),
     /// Jobs with their ended attempts, oldest first.
     Jobs(Vec<(Job, Vec<PastAttempt>)>),
-    /// Sub-jobs by the names that their parents gave them.
+    /// Sub-jobs by the names that their parents use.
     Links(Vec<Link>),
-    /// Idempotency keys; each counts as forgotten before the moment it was stored.
+    /// Idempotency keys; `forget_before` of each is the time it was stored.
     IdempotencyKeys(Vec<StoredIdempotencyKey>),
-    /// Who did what.
+    /// Audit entries.
     Acts(Vec<AuditRow>),
 }
 
-/// Numbers that a store gives once and never again.
+/// Counters of numbers that are never used twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// The highest id ever lent.
+    /// The highest id handed out.
     pub last_id: u64,
-    /// The highest feed number ever given.
+    /// The highest feed number used.
     pub last_feed: u64,
-    /// The highest number of an act ever given.
+    /// The highest number of an audit entry used.
     pub last_act: u64,
 }
 
-/// How much a store holds.
+/// The number of rows in a store, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
-    /// Jobs.
     pub jobs: u64,
-    /// Ended attempts of jobs that went on.
+    /// Ended attempts of jobs that continued.
     pub attempts: u64,
-    /// Groups.
     pub groups: u64,
     /// Sub-jobs by name.
     pub links: u64,
-    /// Settings of every kind.
     pub settings: u64,
-    /// Idempotency keys.
     pub idempotency_keys: u64,
-    /// Acts.
+    /// Audit entries.
     pub acts: u64,
-    /// Ranges of ids.
+    /// Id blocks.
     pub blocks: u64,
 }
 
 impl Holdings {
-    /// Each with its name, for people.
+    /// Each count with its name for people.
     pub fn named(&self) -> [(&'static str, u64); 8] {
         let Holdings { jobs, attempts, groups, links, settings, idempotency_keys, acts, blocks } = *self;
         [
@@ -75,17 +70,17 @@ impl Holdings {
         ]
     }
 
-    /// Whether it is nothing.
+    /// Whether all counts are zero.
     pub fn is_empty(&self) -> bool {
         *self == Holdings::default()
     }
 
-    /// All rows together.
+    /// The sum of all counts.
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
     }
 
-    /// Adds what a portion has.
+    /// Adds the rows of a chunk.
     pub fn add(&mut self, portion: &ExportChunk) {
         match portion {
             ExportChunk::Settings(all) => self.settings += all.len() as u64,
@@ -102,7 +97,7 @@ impl Holdings {
     }
 }
 
-/// What is there, such as `3 jobs, 1 settings`; what there is none of is left out.
+/// The counts, such as `3 jobs, 1 settings`; zero counts are omitted.
 impl fmt::Display for Holdings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let there: Vec<_> = self.named().into_iter().filter(|(_, count)| *count > 0).collect();

@@ -7,7 +7,6 @@ use crate::unit::Unit;
 /// One changed job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedEntry {
-    /// The job.
     pub id: JobId,
     /// Its rev after the change.
     pub rev: u32,
@@ -15,28 +14,27 @@ pub struct FeedEntry {
     pub state: StateName,
 }
 
-/// What one commit changed.
+/// The changes of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedRow {
-    /// Its number; dense, from 1.
+    /// The number of the row, without gaps, from 1.
     pub n: u64,
-    /// The latest moment among its changes.
+    /// The latest time among the changes.
     pub at: Time,
-    /// The changes, in order.
     pub entries: Vec<FeedEntry>,
 }
 
-/// What applied units changed, gathered for one row of the feed.
+/// Changes of applied units, collected for one row of the feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// The latest moment among the changes.
+    /// The latest time among the changes.
     pub at: Time,
-    /// The changes, in order.
+    /// In order.
     pub entries: Vec<FeedEntry>,
 }
 
 impl News {
-    /// Adds what a unit changed: its changes, then its inserts.
+    /// Adds the changes of a unit, then its inserts.
     pub fn add(&mut self, unit: &Unit) {
         let changes = unit.changes.iter().map(|change| (change.id, &change.life));
         let inserts = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
@@ -46,14 +44,14 @@ impl News {
         }
     }
 
-    /// What one unit changes, if it is applied.
+    /// The changes of one unit, if it is applied.
     pub fn of(unit: &Unit) -> News {
         let mut news = News::default();
         news.add(unit);
         news
     }
 
-    /// Adds other news behind these.
+    /// Appends other changes.
     pub fn join(mut self, other: News) -> News {
         self.at = self.at.max(other.at);
         self.entries.extend(other.entries);
@@ -61,16 +59,16 @@ impl News {
     }
 }
 
-/// A stretch of the feed.
+/// A page of the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedPage {
-    /// Rows in order, without hole.
+    /// Rows in order, without gaps.
     pub rows: Vec<FeedRow>,
     /// Numbers up to this one have been pruned: a reader below it has missed rows.
     pub pruned_to: u64,
 }
 
-/// Packs entries into bytes: id as difference to the one before, rev and state, all as variable-length numbers.
+/// Packs entries into bytes: the id as difference to the previous one, rev and state, all as variable-length numbers.
 pub fn pack(entries: &[FeedEntry]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(entries.len() * 4);
     let mut previous = 0i64;
@@ -85,7 +83,7 @@ pub fn pack(entries: &[FeedEntry]) -> Vec<u8> {
     bytes
 }
 
-/// Unpacks what [`pack`] made; none if the bytes are not of its making.
+/// Unpacks the output of [`pack`]; none if the bytes are invalid.
 pub fn unpack(mut bytes: &[u8]) -> Option<Vec<FeedEntry>> {
     let (mut entries, mut previous) = (Vec::new(), 0i64);
     while !bytes.is_empty() {

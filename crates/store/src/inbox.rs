@@ -3,8 +3,8 @@
 
 use crate::{Later, StoreError};
 
-/// The scope of the idempotency key under which a row of the inbox becomes a job: the key is the row's number. The store
-/// takes the row away in the transaction that stores the key, so that the job comes of it once. No token has this name.
+/// The scope of the idempotency keys of inbox rows; the key is the row's number. The store deletes the row in the
+/// transaction that stores the key, so that the row becomes a job exactly once. No token has this name.
 pub const INBOX_SCOPE: &str = "sql:inbox";
 
 /// A request for a job.
@@ -12,19 +12,19 @@ pub const INBOX_SCOPE: &str = "sql:inbox";
 pub struct InboxRow {
     /// The row's number, as returned to the program.
     pub id: u64,
-    /// The job, as the API takes it.
+    /// The job as JSON, as in the API.
     pub body: String,
 }
 
-/// The requests that are not jobs yet.
+/// Requests that are not jobs yet.
 pub trait Inbox: Send + Sync + 'static {
-    /// The first of them by number, at most `limit`. Numbers are not given in the order in which transactions end, so a
-    /// lower one may come later.
+    /// The first rows by number, at most `limit`. Numbers are not assigned in commit order, so a lower one may appear
+    /// later.
     fn rows(&self, limit: usize) -> Later<Result<Vec<InboxRow>, StoreError>>;
 
-    /// Puts one aside that cannot be a job, with the reason.
+    /// Sets a row aside that cannot become a job, with the reason.
     fn refuse(&self, id: u64, why: String) -> Later<Result<(), StoreError>>;
 
-    /// Waits until there may be new ones.
+    /// Waits until there may be new rows.
     fn news(&self) -> Later<()>;
 }

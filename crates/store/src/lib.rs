@@ -40,83 +40,72 @@ pub use unit::{
     SettingKind, SettingWrite, StoredIdempotencyKey, Unit, key_place,
 };
 
-/// An answer that comes later.
+/// An asynchronous result.
 pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A range of ids lent to this node. Its row lives until every job in it is completed, so that open jobs are found
-/// by key ranges at start and no index over state is needed.
+/// A range of ids assigned to this node. Its row remains until every job in it is completed, so that open jobs are
+/// found by key ranges at the start and no index over the state is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The first id.
     pub first: JobId,
-    /// The last id.
     pub last: JobId,
-    /// All jobs of the block that may still be open, once they are few; none means that any may be.
+    /// All jobs of the block that may still be open, once they are few; none if any job may be open.
     pub live: Option<Vec<JobId>>,
 }
 
-/// What is to be done with a block.
+/// A change of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockChange {
-    /// Every id is used and every job completed: forget the block that begins here.
+    /// Every id is used and every job is completed: remove the block that begins with this id.
     Close(JobId),
     /// Every id is used and only these jobs are open.
     Shrink(JobId, Vec<JobId>),
 }
 
-/// What upkeep removes.
+/// The rows that maintenance removes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prune {
-    /// These jobs with their attempts and links, if they are completed; an open one is left alone.
+    /// These jobs with their attempts and links, if they are completed; an open job is not removed.
     pub jobs: Vec<JobId>,
-    /// These groups, if they have ended; an open one is left alone.
+    /// These groups, if they have ended; an open group is not removed.
     pub groups: Vec<GroupId>,
     /// Feed rows older than this.
     pub feed_before: Option<Time>,
-    /// Submit keys older than this.
+    /// Idempotency keys older than this.
     pub idempotency_keys_before: Option<Time>,
-    /// Acts older than this.
+    /// Audit entries older than this.
     pub audit_before: Option<Time>,
 }
 
-/// How many rows a prune removed.
+/// Number of rows that a prune removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Jobs.
     pub jobs: u64,
-    /// Feed rows.
     pub feed: u64,
-    /// Submit keys.
     pub idempotency_keys: u64,
-    /// Acts.
     pub audit: u64,
 }
 
-/// Which jobs a list shows; what is none or empty does not restrict it.
+/// The filter of a list; a field that is none or empty does not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilter {
-    /// Stored states; `scheduled` and `retrying` are `queued` to a store.
+    /// Stored states; a store has `scheduled` and `retrying` jobs as `queued`.
     pub states: Vec<StateName>,
-    /// The type.
     pub job_type: Option<TypeName>,
-    /// The key.
     pub key: Option<Key>,
-    /// The queue.
     pub queue: Option<QueueName>,
-    /// The group.
     pub group: Option<GroupId>,
-    /// The owner.
     pub owner: Option<Owner>,
-    /// One of the tags.
+    /// The job has this tag.
     pub tag: Option<Tag>,
-    /// Submitted at this moment or later.
+    /// Submitted at this time or later.
     pub created_after: Option<Time>,
-    /// Submitted before this moment.
+    /// Submitted before this time.
     pub created_before: Option<Time>,
 }
 
 impl JobFilter {
-    /// Whether the list shows this job.
+    /// Whether the job matches the filter.
     pub fn shows(&self, job: &Job) -> bool {
         (self.states.is_empty() || self.states.contains(&job.life.state.name()))
             && self.job_type.as_ref().is_none_or(|job_type| *job_type == job.spec.job_type)
@@ -130,31 +119,29 @@ impl JobFilter {
     }
 }
 
-/// A stretch of a list, newest id first.
+/// A page of a list, newest id first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPage {
-    /// The jobs.
     pub jobs: Vec<Job>,
-    /// The list goes on below this id; none at its end.
+    /// The list continues below this id; none at its end.
     pub next: Option<JobId>,
 }
 
 /// Durable storage of one hall.
 pub trait Store: Send + Sync + 'static {
     /// Applies the units in order in one durable transaction; a refused unit changes nothing, the others are applied.
-    /// The answer comes after the transaction is durable. Calls take effect in the order they were made.
+    /// The result is available after the transaction is durable. Calls take effect in the order they were made.
     fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>>;
 
-    /// Lends the next `size` ids, durably, before any of them is used.
+    /// Assigns the next `size` ids durably before any of them is used.
     fn take_block(&self, size: u64) -> Later<Result<Block, CommitError>>;
 
-    /// Closes or shrinks blocks.
     fn settle_blocks(&self, changes: Vec<BlockChange>) -> Later<Result<(), CommitError>>;
 
-    /// Removes what upkeep chose.
+    /// Removes the given rows.
     fn prune(&self, prune: Prune) -> Later<Result<Pruned, CommitError>>;
 
-    /// The jobs with these ids, in the order asked; none where there is no such job.
+    /// The jobs with these ids, in the requested order; none for an unknown id.
     fn jobs(&self, ids: Vec<JobId>) -> Later<Result<Vec<Option<Job>>, StoreError>>;
 
     /// The ended attempts of a job, oldest first, without the last one of a completed job.
@@ -163,14 +150,14 @@ pub trait Store: Send + Sync + 'static {
     /// Open jobs in id order from the blocks, after `after`, at most `limit`.
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>>;
 
-    /// The blocks that are not closed.
+    /// The open blocks.
     fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>>;
 
     /// Completed jobs, newest id first, below `before`, at most `limit`.
     fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>>;
 
-    /// Jobs that the filter shows, newest id first, below `before`, at most `limit`. A store bounds how far it looks
-    /// at once, so a page may be short although the list goes on.
+    /// Jobs that match the filter, newest id first, below `before`, at most `limit`. A store bounds how many rows it
+    /// scans at once, so a page may be short although the list continues.
     fn list(
         &self,
         filter: JobFilter,
@@ -178,10 +165,10 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Later<Result<JobPage, StoreError>>;
 
-    /// The groups with these ids, in the order asked; none where there is no such group.
+    /// The groups with these ids, in the requested order; none for an unknown id.
     fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>>;
 
-    /// Groups, newest id first, below `before`, at most `limit`; only those that have not ended if `open`.
+    /// Groups, newest id first, below `before`, at most `limit`; only open groups if `open`.
     fn group_page(
         &self,
         before: Option<GroupId>,
@@ -200,13 +187,12 @@ pub trait Store: Send + Sync + 'static {
     /// Links in the order of (parent, call), after this one, at most `limit`.
     fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>>;
 
-    /// All settings.
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>>;
 
-    /// Acts with a number below `before`, newest first, at most `limit`.
+    /// Audit entries with a number below `before`, newest first, at most `limit`.
     fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>>;
 
-    /// Feed rows after `after`, at most `limit`, and the oldest number that is still there.
+    /// Feed rows after `after`, at most `limit`, and up to which number rows were pruned.
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>>;
 
     /// Whether this store may still write for the hall. If several nodes share the store, another node may lead by now;

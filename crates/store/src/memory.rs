@@ -22,7 +22,7 @@ pub use excerpt::Excerpt;
 /// A (type, key).
 type KeyOf = (TypeName, Key);
 
-/// A store that forgets everything when it is dropped.
+/// A store that loses its data when it is dropped. The methods `…_now` are those of [`Store`] without a future.
 #[derive(Debug, Default)]
 pub struct Memory {
     tables: Mutex<Tables>,
@@ -44,7 +44,7 @@ struct Tables {
     feed_pruned_to: u64,
     audit: Vec<AuditRow>,
     last_act: u64,
-    /// Whether steps are believed to come out of `core`.
+    /// Whether steps are not checked with `core`.
     trusting: bool,
 }
 
@@ -56,7 +56,6 @@ struct StoredKey {
 }
 
 impl Memory {
-    /// An empty store.
     pub fn new() -> Memory {
         Memory::default()
     }
@@ -65,58 +64,48 @@ impl Memory {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// [`Store::commit`], at once.
     pub fn commit_now(&self, units: Vec<Unit>) -> Committed {
         self.tables().commit(units)
     }
 
-    /// [`Store::take_block`], at once.
     pub fn take_block_now(&self, size: u64) -> Block {
         self.tables().take_block(size)
     }
 
-    /// [`Store::settle_blocks`], at once.
     pub fn settle_blocks_now(&self, changes: Vec<BlockChange>) {
         self.tables().settle_blocks(changes);
     }
 
-    /// [`Store::prune`], at once.
     pub fn prune_now(&self, prune: &Prune) -> Pruned {
         self.tables().prune(prune)
     }
 
-    /// [`Store::jobs`], at once.
     pub fn jobs_now(&self, ids: &[JobId]) -> Vec<Option<Job>> {
         let tables = self.tables();
         ids.iter().map(|id| tables.jobs.get(id).cloned()).collect()
     }
 
-    /// Every job there is, in id order: for checkers that want to see the whole state.
+    /// All jobs in id order, for checkers that compare the whole state.
     pub fn all_jobs(&self) -> Vec<Job> {
         self.tables().jobs.values().cloned().collect()
     }
 
-    /// [`Store::attempts`], at once.
     pub fn attempts_now(&self, id: JobId) -> Vec<PastAttempt> {
         self.tables().attempts.get(&id).cloned().unwrap_or_default()
     }
 
-    /// [`Store::open_jobs`], at once.
     pub fn open_jobs_now(&self, after: Option<JobId>, limit: usize) -> Vec<Job> {
         self.tables().open_jobs(after, limit)
     }
 
-    /// [`Store::blocks`], at once.
     pub fn blocks_now(&self) -> Vec<Block> {
         self.tables().blocks.values().cloned().collect()
     }
 
-    /// [`Store::completed`], at once.
     pub fn completed_now(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
         self.tables().completed(before, limit)
     }
 
-    /// [`Store::list`], at once.
     pub fn list_now(&self, filter: &JobFilter, before: Option<JobId>, limit: usize) -> JobPage {
         let tables = self.tables();
         let older = tables.jobs.values().rev().filter(|job| before.is_none_or(|before| job.id < before));
@@ -126,38 +115,34 @@ impl Memory {
         JobPage { jobs, next }
     }
 
-    /// A group and all its members, now.
+    /// A group and all its members.
     pub fn group_now(&self, id: GroupId) -> Option<(Group, Vec<Member>)> {
         let tables = self.tables();
         let group = tables.groups.get(&id).cloned()?;
         Some((group, tables.members(id, None, usize::MAX)))
     }
 
-    /// All groups, or those that have not ended, oldest first, now.
+    /// All groups, or the open ones, oldest first.
     pub fn groups_now(&self, open: bool) -> Vec<Group> {
         let mut groups = self.tables().group_page(None, usize::MAX, open);
         groups.reverse();
         groups
     }
 
-    /// As [`Store::links`], at once.
     pub fn links_now(&self, after: Option<&(JobId, String)>, limit: usize) -> Vec<Link> {
         self.tables().links(after, limit)
     }
 
-    /// [`Store::settings`], at once.
     pub fn settings_now(&self) -> Vec<Setting> {
         self.tables().settings.values().cloned().collect()
     }
 
-    /// [`Store::audit`], at once.
     pub fn audit_now(&self, before: Option<u64>, limit: usize) -> Vec<AuditRow> {
         let tables = self.tables();
         let older = tables.audit.iter().rev().filter(|row| before.is_none_or(|before| row.n < before));
         older.take(limit).cloned().collect()
     }
 
-    /// [`Store::feed`], at once.
     pub fn feed_now(&self, after: u64, limit: usize) -> FeedPage {
         self.tables().feed(after, limit)
     }

@@ -8,40 +8,36 @@ use jobhall_core::{
 
 use crate::audit::AuditEntry;
 
-/// One request, all or nothing, looked at in four stages; the first stage with a conflict refuses the unit and lists
+/// One request, all or nothing, checked in four stages; the first stage with a conflict refuses the unit and lists
 /// all its conflicts:
 ///
 /// 1. the idempotency key;
 /// 2. checks, settings, groups, and the revs of the changes;
-/// 3. keys that the changes release and take: a successor left behind, a place already held;
-/// 4. inserts, in order: an id that is used already (`Stale`), a reusable success, then the place on the key (an
-///    earlier insert of the unit may hold it).
+/// 3. keys that the changes release and take: an abandoned successor, a place already held;
+/// 4. inserts, in order: an id that is in use (`Stale`), a reusable success, then the place on the key (an earlier
+///    insert of the unit may hold it).
 ///
 /// A job is changed at most once in a unit, and so are a setting and a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
-    /// What must be so.
+    /// Conditions.
     pub checks: Vec<Check>,
-    /// Moves of stored jobs.
+    /// Changes of stored jobs.
     pub changes: Vec<Change>,
-    /// New jobs.
     pub inserts: Vec<Insert>,
-    /// Settings that come with it.
     pub settings: Vec<SettingWrite>,
-    /// Groups that come with it.
     pub groups: Vec<GroupWrite>,
-    /// Sub-jobs that attempts ask for. A link of the same (parent, call) gives way.
+    /// Sub-jobs that attempts request. A link replaces an existing one of the same (parent, call).
     pub links: Vec<Link>,
-    /// Parents whose links go away.
+    /// Parents whose links are removed.
     pub unlinked: Vec<JobId>,
-    /// Who did it and what it is, if anyone will ask.
+    /// Audit entries.
     pub audit: Vec<AuditEntry>,
-    /// The idempotency key it is done under.
     pub idempotency_key: Option<StoredIdempotencyKey>,
 }
 
 impl Unit {
-    /// About how many rows it writes.
+    /// The approximate number of rows it writes.
     pub fn rows(&self) -> usize {
         self.changes.len() + self.inserts.len()
     }
@@ -52,48 +48,46 @@ impl Unit {
 pub enum Check {
     /// The job exists and is not completed.
     Open(JobId),
-    /// The group exists and takes members.
+    /// The group exists and accepts members.
     Joinable(GroupId),
 }
 
-/// A decided move of one stored job.
+/// A decided change of one stored job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The job.
     pub id: JobId,
     /// The rev it was decided on.
     pub expected: u32,
-    /// What the job becomes.
+    /// The status after the change.
     pub life: JobStatus,
-    /// What is asked for from now on, if that changes. Type, key, queue, group, parent and creation never do.
+    /// The new spec, if it changes. Type, key, queue, group, parent and creation never change.
     pub spec: Option<Arc<JobSpec>>,
     /// An ended attempt, for the history.
     pub past: Option<Box<PastAttempt>>,
-    /// Whether the job's spec is wanted back: the caller does not have it.
+    /// Whether to return the job's spec, which the caller does not have.
     pub want_spec: bool,
 }
 
-/// A new job. It takes the place of its key that [`key_place`] returns.
+/// A new job. It takes the place on its key that [`key_place`] returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Insert {
-    /// The job.
     pub job: Job,
-    /// A success of the same (type, key) that ended at this moment or later makes the insert needless.
+    /// A success of the same (type, key) that ended at this time or later makes the insert unnecessary.
     pub reuse_since: Option<Time>,
 }
 
-/// Which claim on its (type, key) a job has.
+/// The place of a job on its (type, key).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyPlace {
     /// The live job of its key.
     Live,
-    /// The one successor that waits for the live one's end.
+    /// The successor that waits for the end of the live job.
     Next,
-    /// None: completed.
+    /// No place: the job is completed.
     Free,
 }
 
-/// Which place a state has on its job's key.
+/// The place of a state on its job's key.
 pub fn key_place(state: &State) -> KeyPlace {
     match state {
         State::Blocked(blocked) if blocked.holder.is_some() => KeyPlace::Next,
@@ -102,23 +96,19 @@ pub fn key_place(state: &State) -> KeyPlace {
     }
 }
 
-/// What a setting is about, in the order of the names.
+/// The kind of a setting, ordered by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SettingKind {
     /// A change of many jobs.
     Operation,
-    /// A queue.
     Queue,
-    /// A schedule.
     Schedule,
-    /// A credential.
+    /// An API token.
     Token,
-    /// A job type.
     Type,
 }
 
 impl SettingKind {
-    /// All kinds.
     pub const ALL: [SettingKind; 5] = [
         SettingKind::Operation,
         SettingKind::Queue,
@@ -142,57 +132,52 @@ impl SettingKind {
 /// A stored setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// What it is about.
     pub kind: SettingKind,
-    /// Which one.
     pub name: String,
-    /// Rises at every write, from 1.
+    /// Incremented by every write, from 1.
     pub rev: u32,
-    /// The content, as JSON.
+    /// JSON.
     pub value: String,
 }
 
 /// A write of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingWrite {
-    /// What it is about.
     pub kind: SettingKind,
-    /// Which one.
     pub name: String,
-    /// The stored rev it was decided on; 0 means that there must be none.
+    /// The stored rev it was decided on; 0 if the setting must not exist.
     pub expected: u32,
-    /// The new content, as JSON; none removes the setting.
+    /// The new content as JSON; none removes the setting.
     pub value: Option<String>,
 }
 
 /// A write of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupWrite {
-    /// The stored rev it was decided on; 0 means that there must be none.
+    /// The stored rev it was decided on; 0 if the group must not exist.
     pub expected: u32,
-    /// What the group becomes; its rev is one above the expected one.
+    /// The group after the write; its rev is one above the expected one.
     pub group: Group,
 }
 
-/// A sub-job by the name that its parent gave it.
+/// A sub-job by the name that its parent uses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
-    /// The job whose attempt asked.
+    /// The job whose attempt requested it.
     pub parent: JobId,
-    /// What it calls the answer: a retried parent asks again by the same name.
+    /// The name: a retried parent requests the same name again.
     pub call: String,
-    /// The job that answers: its own, or one that it joined.
+    /// The sub-job: a new one, or an existing one that the request joined.
     pub job: JobId,
 }
 
-/// A job of a group, as far as counting goes.
+/// A job of a group, with the fields needed for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The job.
     pub id: JobId,
-    /// The job that it is a copy of.
+    /// The job that this one is a copy of.
     pub copy_of: Option<JobId>,
-    /// Whether it serves the group without being a member.
+    /// Whether it belongs to the group without being a member.
     pub attached: bool,
     /// Its stored state.
     pub state: StateName,
@@ -201,33 +186,31 @@ pub struct Member {
 /// An idempotency key, stored with the answer in the same transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredIdempotencyKey {
-    /// Whose key it is; [`crate::INBOX_SCOPE`] takes the row of the inbox with it.
+    /// The owner of the key; [`crate::INBOX_SCOPE`] also deletes the inbox row.
     pub scope: String,
-    /// The key.
     pub key: String,
-    /// A digest of its request.
+    /// A digest of the request.
     pub body: u128,
-    /// What was answered.
+    /// The stored answer.
     pub answer: Vec<Submitted>,
-    /// When.
     pub at: Time,
-    /// Keys stored before this moment count as forgotten.
+    /// Keys stored before this time have expired.
     pub forget_before: Time,
 }
 
 /// A unit that was applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// The specs that were asked for, in the order of the changes that asked.
+    /// The requested specs, in the order of the changes.
     pub specs: Vec<Arc<JobSpec>>,
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The number of its feed row; none if no job changed.
     pub feed: Option<u64>,
-    /// One result per unit, in order. A refused unit lists every conflict that was found.
+    /// One result per unit, in order. A refused unit lists every conflict found.
     pub results: Vec<Result<Done, Vec<Conflict>>>,
 }
 
@@ -235,53 +218,44 @@ pub struct Committed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// The job's rev differs from the expected one; this is the stored job, if it exists.
-    Stale {
-        /// The job that was to change.
-        id: JobId,
-        /// As stored.
-        job: Option<Job>,
-    },
+    Stale { id: JobId, job: Option<Job> },
     /// A checked job is completed or does not exist.
     NotOpen(JobId),
-    /// A checked group takes no members, or does not exist.
+    /// A checked group accepts no members, or does not exist.
     NotJoinable(GroupId),
     /// The place on the key is taken.
     KeyHeld {
-        /// The job that wants it.
+        /// The job that needs the place.
         id: JobId,
-        /// The holder.
         job: Job,
     },
-    /// A young enough success exists.
+    /// A recent enough success exists.
     Reusable {
-        /// The job that was to be inserted.
+        /// The job to insert.
         id: JobId,
         /// The newest such success.
         job: Job,
     },
-    /// The job gives up its key, but a successor waits for it and the unit does not release or end that one.
+    /// The job releases its key, but a successor waits for it and the unit does not release or end that one.
     Successor {
-        /// The job that was to end.
         id: JobId,
-        /// The one that waits.
+        /// The waiting successor.
         job: Job,
     },
-    /// The idempotency key was used for the same request: this was the answer.
+    /// The idempotency key was used for the same request; this is the stored answer.
     Repeated(Vec<Submitted>),
     /// The idempotency key was used for another request.
     IdempotencyKeyReused,
-    /// The group has another rev; here it is, if it exists.
+    /// The group has another rev; the stored group is included, if it exists.
     Group {
         /// Position among the groups.
         write: usize,
-        /// As stored.
         stored: Option<Box<Group>>,
     },
-    /// The setting has another rev; here it is, if it exists.
+    /// The setting has another rev; the stored setting is included, if it exists.
     Setting {
         /// Position among the settings.
         write: usize,
-        /// As stored.
         stored: Option<Setting>,
     },
 }

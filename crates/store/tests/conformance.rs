@@ -1,4 +1,4 @@
-//! The reference passes the suite that it is the measure of: the rules say in words what it does.
+//! The reference passes the suite, which describes its behaviour.
 
 use jobhall_store::Memory;
 use jobhall_store_conformance::{Fixture, conformance_suite};

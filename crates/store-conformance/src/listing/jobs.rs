@@ -85,7 +85,7 @@ fn progress(life: &JobStatus) -> Row {
         .maybe("again", life.again.as_ref().map(|again| again.params.as_str()))
 }
 
-/// What the state has besides its name.
+/// The fields of the state besides its name.
 fn state(state: &State) -> Vec<Row> {
     match state {
         State::Queued(None) => Vec::new(),

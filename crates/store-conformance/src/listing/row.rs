@@ -9,18 +9,18 @@ use jobhall_core::{Failure, Json, Time};
 pub(super) struct Row(String);
 
 impl Row {
-    /// A line that begins with this.
+    /// A line with this heading.
     pub(super) fn new(head: impl Into<String>) -> Row {
         Row(head.into())
     }
 
-    /// A label with its value.
+    /// Adds a label with its value.
     pub(super) fn with(mut self, label: &str, value: impl fmt::Display) -> Row {
         self.0.push_str(&format!(" {label}={value}"));
         self
     }
 
-    /// The same, if there is a value.
+    /// Adds a label with its value, if there is one.
     pub(super) fn maybe(self, label: &str, value: Option<impl fmt::Display>) -> Row {
         match value {
             Some(value) => self.with(label, value),
@@ -28,7 +28,7 @@ impl Row {
         }
     }
 
-    /// The label alone, if it holds.
+    /// Adds the label alone, if the condition holds.
     pub(super) fn flag(mut self, label: &str, holds: bool) -> Row {
         if holds {
             self.0.push_str(&format!(" {label}"));
@@ -36,17 +36,17 @@ impl Row {
         self
     }
 
-    /// A moment in milliseconds since 1970, if there is one.
+    /// Adds a time in milliseconds since 1970, if there is one.
     pub(super) fn time(self, label: &str, at: Option<Time>) -> Row {
         self.maybe(label, at.map(Time::as_ms))
     }
 
-    /// Values with commas between them, unless there is none.
+    /// Adds values separated by commas, unless there are none.
     pub(super) fn list<T: fmt::Display>(self, label: &str, values: &[T]) -> Row {
         if values.is_empty() { self } else { self.with(label, joined(values, ",")) }
     }
 
-    /// Why something did not succeed.
+    /// Adds a failure.
     pub(super) fn failure(self, label: &str, failure: Option<&Failure>) -> Row {
         let Some(Failure { reason, explanation, data }) = failure else { return self };
         let data = data.as_ref().map_or("", Json::as_str);
@@ -60,7 +60,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// Values with something between them.
+/// Joins values with a separator.
 pub(super) fn joined<T: fmt::Display>(values: impl IntoIterator<Item = T>, between: &str) -> String {
     values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>().join(between)
 }

@@ -9,47 +9,31 @@ use jobhall_store::{
 use crate::fixture::wait;
 use crate::samples::id;
 
-/// A call of one verb.
+/// A call of one operation. Each variant is named after the method of [`Store`] that it calls.
 #[derive(Clone, Debug)]
 pub enum Call {
-    /// [`Store::commit`]
     Commit(Vec<Unit>),
-    /// [`Store::take_block`]
     TakeBlock(u64),
-    /// [`Store::settle_blocks`]
     SettleBlocks(Vec<BlockChange>),
-    /// [`Store::prune`]
     Prune(Prune),
-    /// [`Store::jobs`]
     Jobs(Vec<JobId>),
-    /// [`Store::attempts`]
     Attempts(JobId),
-    /// [`Store::open_jobs`]
     OpenJobs(Option<JobId>, usize),
-    /// [`Store::blocks`]
     Blocks,
-    /// [`Store::completed`]
     Completed(Option<JobId>, usize),
-    /// [`Store::list`]
     List(JobFilter, Option<JobId>, usize),
-    /// [`Store::groups`]
     Groups(Vec<GroupId>),
-    /// [`Store::group_page`]
     GroupPage(Option<GroupId>, usize, bool),
-    /// [`Store::members`]
     Members(GroupId, Option<JobId>, usize),
-    /// [`Store::links`]
     Links(Option<(JobId, String)>, usize),
-    /// [`Store::settings`]
     Settings,
-    /// [`Store::feed`]
     Feed(u64, usize),
-    /// Not a verb: the store is dropped and opened again, where it can be.
+    /// Not an operation of the port: the store is dropped and opened again, if it is durable.
     Reopen,
 }
 
 impl Call {
-    /// The verb's name.
+    /// The name of the operation.
     pub fn verb(&self) -> &'static str {
         match self {
             Call::Commit(_) => "commit",
@@ -72,51 +56,37 @@ impl Call {
         }
     }
 
-    /// Whether the call can change what is stored.
+    /// Whether the call can change the store.
     pub fn writes(&self) -> bool {
         matches!(self, Call::Commit(_) | Call::TakeBlock(_) | Call::SettleBlocks(_) | Call::Prune(_))
     }
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Of a commit.
     Committed(Committed),
-    /// Of a block taken.
     Block(Block),
-    /// Of calls that only say that they worked.
+    /// Of calls without a result.
     Nothing,
-    /// Of a prune.
     Pruned(Pruned),
-    /// Of a read by ids.
     Jobs(Vec<Option<Job>>),
-    /// Of a read of attempts.
     Attempts(Vec<PastAttempt>),
-    /// Of a read of open jobs.
     OpenJobs(Vec<Job>),
-    /// Of a read of blocks.
     Blocks(Vec<Block>),
-    /// Of a read of completed jobs.
     Completed(Vec<Completed>),
-    /// Of a list: its jobs. Where the list goes on is each store's own affair.
+    /// The jobs of a list. The position at which the list continues is not compared: it depends on the store.
     List(Vec<Job>),
-    /// Of a read of groups by ids.
     Groups(Vec<Option<Group>>),
-    /// Of a page of groups.
     GroupPage(Vec<Group>),
-    /// Of a read of members.
     Members(Vec<Member>),
-    /// Of a read of links.
     Links(Vec<Link>),
-    /// Of a read of settings.
     Settings(Vec<Setting>),
-    /// Of a read of the feed.
     Feed(FeedPage),
 }
 
 impl Answer {
-    /// Whether the call had something to show for it: a row written, removed or found.
+    /// Whether the call had an effect: a row written, removed or found.
     pub fn succeeded(&self) -> bool {
         match self {
             Answer::Committed(committed) => committed.results.iter().any(Result::is_ok),
@@ -138,7 +108,7 @@ impl Answer {
     }
 }
 
-/// Makes the call. The stores of a test run work: an error of theirs is a failure of the test.
+/// Makes the call. An error of a store is a failure of the test.
 pub fn ask(store: &dyn Store, call: Call) -> Answer {
     match call {
         Call::Commit(units) => Answer::Committed(worked(wait(store.commit(units)))),
@@ -174,22 +144,22 @@ fn worked<T, E: std::error::Error>(result: Result<T, E>) -> T {
     result.unwrap_or_else(|error| panic!("the store failed: {error}"))
 }
 
-/// All that the reads of a store show.
+/// Everything that the reads of a store return.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Picture(Vec<(String, Answer)>);
 
 impl Picture {
-    /// What the two show differently.
+    /// The difference between two pictures.
     pub fn difference(&self, other: &Picture) -> Option<String> {
         let pair = self.0.iter().zip(&other.0).find(|(one, another)| one != another)?;
         Some(format!("{}: {:?}\nnot {:?}", pair.0.0, pair.0.1, pair.1.1))
     }
 }
 
-/// More rows than a test has.
+/// More rows than a test creates.
 const ALL: usize = 1_000_000;
 
-/// Everything that can be read, for ids up to `last`.
+/// Reads everything, for ids up to `last`.
 pub fn picture(store: &dyn Store, last: u64) -> Picture {
     let ids: Vec<JobId> = (1..=last).map(id).collect();
     let mut calls: Vec<Call> = ids.iter().copied().map(Call::Attempts).collect();

@@ -69,7 +69,7 @@ impl Happening {
     }
 }
 
-/// What happens to this job, if the shape is that of an event that its state may have.
+/// The event for this job, if the shape is an event that its state permits.
 pub(super) fn happening(job: &Job, sketch: &Sketch) -> Option<Happening> {
     let state = &job.life.state;
     let lease = || state.held().map(|held| held.lease.id);

@@ -9,7 +9,7 @@ use super::call::{Answer, Call};
 use super::operation::{Shape, Twist};
 use super::reference::Turn;
 
-/// From so many operations on, a run is expected to have seen everything.
+/// From this number of operations on, a run must have covered everything.
 const JUDGED_FROM: u64 = 20_000;
 
 const SHAPES: [Shape; 34] = [
@@ -84,10 +84,10 @@ const CONFLICTS: [&str; 13] = [
     "setting",
 ];
 
-/// A name, and whether a unit is of that kind.
+/// A name, and a predicate on units.
 type Extra = (&'static str, fn(Shape, &[Twist; 2], &Unit) -> bool);
 
-/// What a unit may carry besides what it is about.
+/// Optional parts of a unit.
 const EXTRAS: [Extra; 5] = [
     ("with a check", |_, twists, _| twists.contains(&Twist::Check)),
     ("with a follow-up", |shape, _, unit| {
@@ -119,7 +119,7 @@ fn kind_of(conflict: &Conflict, unit: &Unit) -> &'static str {
     }
 }
 
-/// Calls, and how many of them had something to show.
+/// The number of calls, and how many of them had an effect.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     calls: u64,
@@ -144,7 +144,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Operations so far. An operation is one unit of a commit, or one call of another verb.
+    /// Number of operations so far. An operation is one unit of a commit, or one call of another kind.
     pub fn operations(&self) -> u64 {
         self.operations
     }
@@ -154,7 +154,7 @@ impl Histogram {
         self.sequences += 1;
     }
 
-    /// Counts what one operation came to.
+    /// Counts the result of one operation.
     pub(super) fn add(&mut self, turn: &Turn) {
         self.verbs.entry(turn.call.verb()).or_default().add(turn.succeeded);
         let (Call::Commit(units), Answer::Committed(committed)) = (&turn.call, &turn.answer) else {
@@ -173,8 +173,8 @@ impl Histogram {
         }
     }
 
-    /// What a run of this size should have seen and has not: a verb or a kind of unit that succeeds in less than
-    /// 5 % of its calls, a conflict that never came.
+    /// What a run of this size should have covered and has not: an operation or a kind of unit that succeeds in less
+    /// than 5 % of its calls, or a conflict that never occurred.
     pub fn gaps(&self) -> Vec<String> {
         if self.operations < JUDGED_FROM {
             return Vec::new();

@@ -13,24 +13,22 @@ use super::events::{Happening, happening};
 use super::operation::{Shape, Sketch, Twist};
 use crate::samples::{behind, change_of, claim, failure, id, insert, queued, spec};
 
-/// What units are made from.
+/// The input for units.
 pub(super) struct Maker<'a> {
-    /// Every job there is, in id order.
+    /// All jobs, in id order.
     pub(super) jobs: &'a [Job],
-    /// Older copies of jobs that have moved since.
+    /// Older copies of jobs that have changed since.
     pub(super) old: &'a [Job],
-    /// Every group there is, in id order.
+    /// All groups, in id order.
     pub(super) groups: &'a [Group],
-    /// Every setting there is.
     pub(super) settings: &'a [Setting],
-    /// The moment.
     pub(super) now: Time,
     /// The next id to use.
     pub(super) next_id: &'a mut u64,
 }
 
 impl Maker<'_> {
-    /// The unit, and what it turned out to be: a shape for which no job fits becomes a submit.
+    /// The unit and its actual shape: if no job fits a shape, it becomes a submit.
     pub(super) fn make(&mut self, sketch: &Sketch) -> (Shape, Unit) {
         let (shape, mut unit) = match self.shaped(sketch) {
             Some(unit) => (sketch.shape, unit),
@@ -87,7 +85,7 @@ impl Maker<'_> {
         self.fresh(dice)
     }
 
-    /// A new job that waits until another has ended.
+    /// A new job that depends on others.
     fn after(&mut self, dice: u32) -> Job {
         let job = self.fresh(dice);
         let spec = JobSpec { after: [id(1)].into(), after_any: dice & 0x200 == 0, ..(*job.spec).clone() };
@@ -107,7 +105,7 @@ impl Maker<'_> {
         Insert { job: self.keyed(dice), reuse_since: Some(since) }
     }
 
-    /// A job in the next place; in half of the cases of a key that no job holds, if there is one.
+    /// A job in the next place of a key; in half of the cases a key that no job holds, if there is one.
     fn waiting(&mut self, dice: u32) -> Job {
         let taken = |dice: u32| self.live(names(dice)).is_some() || names(dice).1.is_none();
         let free = (0..16).map(|n| dice & !15 | (dice + n) & 15).find(|&dice| !taken(dice));
@@ -125,7 +123,7 @@ impl Maker<'_> {
         self.jobs.iter().filter(|job| place_of(job) == KeyPlace::Live).find(same)
     }
 
-    /// The jobs to decide on: those of the moment, or older copies of jobs that have moved.
+    /// The jobs to decide on: the current ones, or older copies of jobs that have changed.
     pub(super) fn source(&self, sketch: &Sketch) -> &[Job] {
         if sketch.twists.contains(&Twist::Outdated) && !self.old.is_empty() { self.old } else { self.jobs }
     }
@@ -138,7 +136,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The change that the sketch's event makes of the job, if it makes one.
+    /// The change that the sketch's event makes to the job, if any.
     fn happens(&self, job: &Job, sketch: &Sketch) -> Option<(Change, Option<Json>)> {
         let happening: Happening = happening(job, sketch)?;
         let step = self.step(job, &happening.event(job))?;
@@ -148,7 +146,7 @@ impl Maker<'_> {
         Some((change, follow_up))
     }
 
-    /// One job moves; when it ends, its successor is released and its follow-up made.
+    /// One job changes; when it ends, its successor is released and its follow-up inserted.
     fn moved(&mut self, sketch: &Sketch) -> Option<Unit> {
         let source = self.source(sketch);
         let fits: Vec<_> = source.iter().filter_map(|job| Some((job, self.happens(job, sketch)?))).collect();
@@ -190,7 +188,7 @@ impl Maker<'_> {
         (!changes.is_empty()).then_some(Unit { changes, ..Unit::default() })
     }
 
-    /// The live job of a key is asked to end, and a new one waits behind it or takes its place at once.
+    /// The live job of a key is requested to end, and a new one waits for it or takes its place immediately.
     fn supersede(&mut self, sketch: &Sketch) -> Option<Unit> {
         let source = self.source(sketch);
         let holders: Vec<&Job> =
@@ -255,8 +253,8 @@ impl Maker<'_> {
         Check::Open(jobs.get(usize::from(sketch.pick) % jobs.len().max(1)).map_or(missing, |job| job.id))
     }
 
-    /// A rev that the job has left or is far from, so that no unit before this one makes it right; or, in a unit
-    /// without changes, an id that is taken.
+    /// A rev that the job no longer has or is far from, so that no earlier unit makes it correct; or, in a unit
+    /// without changes, an id that is in use.
     fn spoil(&self, sketch: &Sketch, unit: &mut Unit) {
         if let Some(change) = unit.changes.first_mut() {
             let revs = [change.expected.saturating_sub(1), 0, change.expected + 1_000];
@@ -272,7 +270,7 @@ fn inserting(inserts: impl Into<Vec<Insert>>) -> Unit {
     Unit { inserts: inserts.into(), ..Unit::default() }
 }
 
-/// Type and key: two types, four keys, and as often none.
+/// Type and key: two types, four keys, and as often no key.
 fn names(dice: u32) -> (&'static str, Option<&'static str>) {
     let keys = [Some("k"), Some("l"), Some("m"), Some("n"), None, None, None, None];
     (["a", "b"][dice as usize & 1], keys[(dice as usize >> 1) & 7])

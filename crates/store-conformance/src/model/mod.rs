@@ -31,12 +31,12 @@ use call::ask;
 use operation::Operation;
 use reference::{Model, Reference, Turn};
 
-/// The default number of operations of a run.
+/// The default number of operations in a run.
 pub const OPERATIONS: u64 = 100_000;
 
-/// Calls in one sequence.
+/// Number of calls in one sequence.
 const SEQUENCE: std::ops::RangeInclusive<usize> = 60..=140;
-/// Calls between two comparisons of everything.
+/// Number of calls between two comparisons of all data.
 const PICTURE_EVERY: usize = 50;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -47,7 +47,7 @@ fn number(name: &str, default: u64) -> u64 {
 /// Runs the model test, prints its histogram and judges it.
 ///
 /// # Panics
-/// If store and reference differ, or the run has not seen everything it should.
+/// If store and reference differ, or the run has not covered everything that it should.
 pub fn agrees(open: impl Fn() -> Fixture) {
     agrees_over(OPERATIONS, open);
 }
@@ -55,7 +55,7 @@ pub fn agrees(open: impl Fn() -> Fixture) {
 /// The same with this default number of operations: for a store with a high latency.
 ///
 /// # Panics
-/// If store and reference differ, or the run has not seen everything it should.
+/// If store and reference differ, or the run has not covered everything that it should.
 pub fn agrees_over(operations: u64, open: impl Fn() -> Fixture) {
     let (operations, seed) = (number("JOBHALL_OPERATIONS", operations), number("JOBHALL_SEED", 0));
     let histogram = compare(open, operations, seed).unwrap_or_else(|difference| panic!("{difference}"));
@@ -64,7 +64,7 @@ pub fn agrees_over(operations: u64, open: impl Fn() -> Fixture) {
     assert!(gaps.is_empty(), "the run has not seen enough of {gaps:?}\n{histogram}");
 }
 
-/// Compares a store with the reference over at least so many operations.
+/// Compares a store with the reference over at least this many operations.
 ///
 /// # Errors
 /// The first difference, with its seed and the shortest sequence that shows it.
@@ -88,7 +88,7 @@ fn sequence(open: &impl Fn() -> Fixture, seed: u64, histogram: &RefCell<Histogra
     let strategy = Reference::sequential_strategy(SEQUENCE);
     let run = runner.run(&strategy, |(model, operations, seen)| {
         let mut fixture = open();
-        // Only the first run of a sequence is counted; the others are proptest looking for a shorter one.
+        // Only the first run of a sequence is counted; in the others proptest shrinks.
         let Some(seen) = seen else { return follow(&mut fixture, model, &operations, |_, _| {}) };
         follow(&mut fixture, model, &operations, |turn, done| {
             seen.fetch_add(1, Ordering::SeqCst);
@@ -109,7 +109,7 @@ fn sequence(open: &impl Fn() -> Fixture, seed: u64, histogram: &RefCell<Histogra
     })
 }
 
-/// Does the operations on both and compares. A store that cannot be opened again is left as it is by that one.
+/// Executes the operations on both and compares. A store that is not durable skips reopening.
 fn follow(
     fixture: &mut Fixture,
     mut model: Model,

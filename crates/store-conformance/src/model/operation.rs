@@ -6,24 +6,24 @@ use proptest::option::weighted;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::strategy::BoxedStrategy;
 
-/// What a unit is about.
+/// The subject of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// One new job, with or without a key.
     Submit,
     /// Several new jobs, all or nothing.
     SubmitMany,
-    /// A new job that is born assigned.
+    /// A new job that is inserted as assigned.
     HandOver,
-    /// A new job, unless a success is young enough.
+    /// A new job, unless a recent success can be reused.
     Reuse,
-    /// A new job in the next place of a key, whichever job holds the live one.
+    /// A new job in the next place of a key, whichever job holds the live place.
     Behind,
     /// A new job that replaces the live one of its key.
     Supersede,
-    /// A vacancy takes a job.
+    /// A worker claims a job.
     Claim,
-    /// A vacancy takes several.
+    /// A worker claims several jobs.
     ClaimMany,
     /// A worker accepts.
     Accept,
@@ -31,37 +31,37 @@ pub enum Shape {
     Progress,
     /// A worker reports success.
     Pass,
-    /// A worker reports something else.
+    /// A worker reports another outcome.
     Fail,
     /// The claim was not accepted.
     TakeBack,
     /// The session ended.
     LeaseEnd,
-    /// Someone cancels.
+    /// A client cancels.
     Cancel,
-    /// Someone wants a follow-up.
+    /// A client requests a follow-up.
     Again,
-    /// A waiting job is let go.
+    /// A waiting job is released.
     Release,
-    /// A new job that comes after others.
+    /// A new job with dependencies.
     After,
-    /// Those have ended.
+    /// Dependencies have ended.
     Met,
-    /// One of those did not succeed.
+    /// A dependency did not succeed.
     Cascaded,
     /// An attempt waits for jobs.
     Wait,
-    /// It goes on.
+    /// The attempt continues.
     Resume,
-    /// A worker has started work that goes on outside.
+    /// A worker has started external work.
     Start,
     /// An external outcome is reported.
     Tell,
-    /// An attempt takes too long.
+    /// An attempt times out.
     TimeOut,
-    /// Someone holds a job back, or lets it go.
+    /// An operator holds or releases a job.
     Hold,
-    /// Someone changes when it is due.
+    /// A client changes when a job is due.
     Edit,
     /// A new group, with or without a job.
     Group,
@@ -69,84 +69,74 @@ pub enum Shape {
     MoveGroup,
     /// A new job in a group.
     Join,
-    /// A job asks for another by name, or is over.
+    /// A parent requests a sub-job by name, or ends.
     Link,
-    /// Someone changes what a job asks for.
+    /// A client changes the spec of a job.
     Respec,
     /// Settings only.
     Configure,
-    /// Nothing but checks and the like.
+    /// Only checks and other optional parts.
     Bare,
 }
 
-/// What makes a unit less plain.
+/// A variation of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twist {
-    /// Nothing.
     Plain,
-    /// A wrong rev, or an id that is taken.
+    /// A wrong rev, or an id that is in use.
     Stale,
     /// Decided on an older copy.
     Outdated,
-    /// Done under a idempotency key.
+    /// With an idempotency key.
     StoredIdempotencyKey,
     /// With a check.
     Check,
     /// With a setting.
     Setting,
-    /// An ended job leaves its successor alone.
+    /// An ended job does not release its successor.
     Abandon,
 }
 
-/// A unit before it meets the state.
+/// A unit without knowledge of the state.
 #[derive(Clone, Debug)]
 pub struct Sketch {
-    /// What it is about.
     pub shape: Shape,
-    /// Which job, among those that fit.
+    /// Selects a job among those that fit.
     pub pick: u16,
     /// Small choices.
     pub dice: u32,
-    /// What is special.
     pub twists: [Twist; 2],
 }
 
-/// An operation before it meets the state. Picks are positions among what there is, ages are in ticks of 10 ms.
+/// An operation without knowledge of the state. Picks are positions among the existing items, ages are in ticks of 10
+/// ms.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    /// A commit of these units, at a clock that may have stepped back.
+    /// A commit of these units, with a clock that may have been set back.
     Commit(Vec<Sketch>, u8),
-    /// Takes a block.
+    /// Takes an id block.
     TakeBlock(u8),
     /// Closes (true) or shrinks blocks.
     SettleBlocks(Vec<(u16, bool, u64)>),
     /// Removes jobs and groups, feed rows and idempotency keys.
     Prune(Vec<u16>, Option<u16>, Option<u16>),
-    /// Reads jobs.
     Jobs(Vec<u16>),
-    /// Reads attempts.
     Attempts(u16),
-    /// Reads open jobs.
     OpenJobs(Option<u16>, u8),
-    /// Reads blocks.
     Blocks,
-    /// Reads completed jobs.
     Completed(Option<u16>, u8),
-    /// Lists jobs: of some states (as bits), below an id, at most so many.
+    /// Lists jobs: states (as bits), below an id, limit.
     List(u16, Option<u16>, u8),
-    /// Reads groups.
     Groups(Vec<u16>),
-    /// Reads groups in pages: below one, at most so many, only those that have not ended.
+    /// Reads groups in pages: below one, limit, only open groups.
     GroupPage(Option<u16>, u8, bool),
-    /// Reads members of a group: behind one, at most so many.
+    /// Reads members of a group: after one, limit.
     Members(u16, Option<u16>, u8),
-    /// Reads links: at most so many, behind that one.
+    /// Reads links: after one, limit.
     Links(Option<u8>, u8),
-    /// Reads settings.
     Settings,
-    /// Reads the feed.
     Feed(u16, u8),
-    /// Opens the store again.
+    /// Reopens the store.
     Reopen,
 }
 
@@ -198,7 +188,7 @@ fn sketch() -> impl Strategy<Value = Sketch> {
     )
 }
 
-/// Mostly commits of several units, so that a durable store is not asked for a sync per operation.
+/// Mostly commits of several units, so that a durable store does not need a sync per operation.
 pub fn operation() -> BoxedStrategy<Operation> {
     let age = || weighted(0.5, any::<u16>());
     let settling = || (any::<u16>(), proptest::bool::weighted(0.3), any::<u64>());

@@ -10,27 +10,26 @@ use super::maker::Maker;
 use super::operation::{Operation, Shape, Sketch, Twist, operation};
 use crate::samples::{at, id};
 
-/// Older copies that are remembered.
+/// Maximum number of older copies.
 const OLD_COPIES: usize = 48;
-/// What passes between two operations.
+/// Time between two operations.
 const TICK_MS: u64 = 400;
-/// Ids that one commit may need.
+/// Maximum number of ids that one commit needs.
 const IDS_PER_COMMIT: u64 = 24;
 
-/// What an operation came to.
+/// The result of an operation.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    /// The call it became.
     pub call: Call,
-    /// What the reference answered.
+    /// The answer of the reference.
     pub answer: Answer,
-    /// Whether there was something to show for it.
+    /// Whether the call had an effect.
     pub succeeded: bool,
-    /// What the units of a commit are about.
+    /// The shapes of the units of a commit.
     pub units: Vec<(Shape, [Twist; 2])>,
 }
 
-/// The reference and what is around it.
+/// The reference store and its environment.
 #[derive(Debug, Default)]
 pub struct Model {
     memory: Memory,
@@ -44,7 +43,7 @@ pub struct Model {
 }
 
 impl Clone for Model {
-    /// A store cannot be copied, but what was done to it can be done again.
+    /// A store cannot be copied, so its calls are replayed on a new one.
     fn clone(&self) -> Model {
         let memory = Memory::new();
         for call in &self.writes {
@@ -56,12 +55,11 @@ impl Clone for Model {
 }
 
 impl Model {
-    /// The reference store.
     pub fn store(&self) -> &Memory {
         &self.memory
     }
 
-    /// The highest id that was lent.
+    /// The highest id handed out.
     pub fn last_id(&self) -> u64 {
         self.last_id
     }
@@ -92,7 +90,7 @@ impl Model {
         })
     }
 
-    /// The call that the operation means now. A commit that could run out of ids becomes a new block.
+    /// The call for the operation in the current state. A commit that could run out of ids becomes a new block.
     fn resolve(&mut self, operation: &Operation, jobs: &[Job]) -> (Call, Vec<(Shape, [Twist; 2])>) {
         let pick = |n: u16| jobs.get(usize::from(n) % (jobs.len() + 1)).map_or(id(9_999_999), |job| job.id);
         let groups = self.memory.groups_now(false);
@@ -145,7 +143,7 @@ impl Model {
         (call, Vec::new())
     }
 
-    /// Every second read of attempts goes to a job that has been tried before.
+    /// Every second read of attempts selects a job that has been attempted.
     fn with_history(&self, n: u16, jobs: &[Job]) -> Option<JobId> {
         let tried: Vec<&Job> = jobs.iter().filter(|job| n & 1 == 0 && job.life.attempt > 1).collect();
         tried.get(usize::from(n >> 1) % tried.len().max(1)).map(|job| job.id)
@@ -162,7 +160,7 @@ impl Model {
         (Call::Commit(units), kinds)
     }
 
-    /// The current block is settled only when its ids are used up, and then before any other.
+    /// The current block is settled only when its ids are used up, and then first.
     fn settling(&self, picks: &[(u16, bool, u64)], jobs: &[Job]) -> Vec<BlockChange> {
         let mut blocks = self.memory.blocks_now();
         let current = blocks.pop_if(|block| block.last.get() == self.last_id);
@@ -183,7 +181,7 @@ impl Model {
         picks.iter().enumerate().map(settle).collect()
     }
 
-    /// Remembers what the moved jobs were before.
+    /// Keeps copies of the changed jobs as they were before.
     fn keep_copies(&mut self, units: &[Unit], committed: &Committed, before: &[Job]) {
         let applied = units.iter().zip(&committed.results).filter(|(_, result)| result.is_ok());
         for change in applied.flat_map(|(unit, _)| &unit.changes) {
@@ -196,7 +194,7 @@ impl Model {
     }
 }
 
-/// Generates operations and follows them on the reference.
+/// Generates operations and executes them on the reference.
 pub struct Reference;
 
 impl ReferenceStateMachine for Reference {

@@ -37,7 +37,7 @@ impl Maker<'_> {
         self.groups.get(usize::from(sketch.pick) % self.groups.len().max(1))
     }
 
-    /// A group is closed, cancelled or ended; now and then decided on another rev.
+    /// A group is closed, cancelled or ended; sometimes with another rev.
     pub(super) fn move_group(&self, sketch: &Sketch) -> Option<Unit> {
         let (group, dice) = (self.a_group(sketch)?.clone(), sketch.dice);
         let counts = GroupCounts { succeeded: u64::from(dice % 9), ..GroupCounts::default() };
@@ -54,7 +54,7 @@ impl Maker<'_> {
         Some(Unit { groups: vec![GroupWrite { expected, group }], ..Unit::default() })
     }
 
-    /// A new job in a group, if that takes any.
+    /// A new job in a group, if one accepts members.
     pub(super) fn join(&mut self, sketch: &Sketch) -> Option<Unit> {
         let group = self.a_group(sketch)?.id;
         let job = self.member(group, sketch.dice);
@@ -74,11 +74,11 @@ impl Maker<'_> {
         Job { spec: spec.into(), ..job }
     }
 
-    /// A job asks for another by a name; or all that it asked for is forgotten.
+    /// A job requests another by name; or all links of a parent are removed.
     pub(super) fn link(&self, sketch: &Sketch) -> Option<Unit> {
         let job = |n: usize| self.jobs.get(n % self.jobs.len().max(1)).map(|job| job.id);
         let (pick, dice) = (usize::from(sketch.pick), sketch.dice as usize);
-        // Few parents, so that names meet.
+        // Few parents, so that names collide.
         let parent = job(pick % 4)?;
         if dice & 3 == 0 {
             return Some(Unit { unlinked: vec![parent], ..Unit::default() });
@@ -87,7 +87,7 @@ impl Maker<'_> {
         Some(Unit { links: vec![link], ..Unit::default() })
     }
 
-    /// A job that no worker has is asked for otherwise from now on.
+    /// The spec of a job without a holder is changed.
     pub(super) fn respec(&self, sketch: &Sketch) -> Option<Unit> {
         let dice = sketch.dice;
         let event = Event::Edit { run_at: None };
@@ -107,7 +107,7 @@ impl Maker<'_> {
         Some(Unit { changes: vec![change], ..Unit::default() })
     }
 
-    /// A check that a group takes members; of one that is not there now and then.
+    /// A check that a group accepts members; sometimes of a group that does not exist.
     pub(super) fn joinable(&self, sketch: &Sketch) -> Check {
         let missing = GroupId::of(id(*self.next_id + 1_000));
         Check::Joinable(self.a_group(sketch).map_or(missing, |group| group.id))

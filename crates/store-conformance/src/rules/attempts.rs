@@ -1,4 +1,4 @@
-//! What a change carries besides the new life: a past attempt, new params, a request for the spec.
+//! The optional parts of a change: a past attempt, new params, a request for the spec.
 
 use jobhall_core::{Event, Job, JobSpec, Json, PastAttempt, Report, Verdict, When};
 use jobhall_store::{Change, Store, Unit};
@@ -15,7 +15,8 @@ fn retrying(text: &str) -> Report {
     Report::Failed(failure("no"), Some(Verdict { when: When::Now, params: Some(params(text)) }))
 }
 
-/// Every ended attempt of a job that goes on is kept, oldest first; the last one of a completed job is in its row.
+/// Every ended attempt of a job that continues is kept, oldest first; the last attempt of a completed job is in its
+/// row.
 pub fn l12_past_attempts_are_kept_in_order(store: &dyn Store) {
     let client = Client::new(store);
     let (mut job, other) = (client.put(client.fresh(None)), client.held(None));
@@ -37,7 +38,7 @@ pub fn l12_past_attempts_are_kept_in_order(store: &dyn Store) {
     assert_eq!(wait(store.attempts(other.id)), Ok(Vec::new()));
 }
 
-/// No history is not an error, and neither is no job.
+/// A job without history has no attempts, and neither has an unknown job; this is not an error.
 pub fn a_job_without_history_has_no_attempts(store: &dyn Store) {
     let client = Client::new(store);
     for id in [client.put(client.fresh(None)).id, client.succeeded(None).id, client.id()] {
@@ -45,7 +46,7 @@ pub fn a_job_without_history_has_no_attempts(store: &dyn Store) {
     }
 }
 
-/// Params of a change replace the stored ones and nothing else of the spec; without any they stay.
+/// Params of a change replace the stored ones and nothing else in the spec; without any they are unchanged.
 pub fn params_are_replaced_by_a_change(store: &dyn Store) {
     let client = Client::new(store);
     let held = client.held(Some("k"));
@@ -58,7 +59,7 @@ pub fn params_are_replaced_by_a_change(store: &dyn Store) {
     assert_eq!(claimed.spec, retried.spec);
 }
 
-/// The specs that were asked for come back in the order of the changes, and no others.
+/// The requested specs are returned in the order of the changes, and no others.
 pub fn wanted_specs_come_back_in_order(store: &dyn Store) {
     let client = Client::new(store);
     let jobs: Vec<Job> = ["c", "a", "d", "b"].iter().map(|key| client.put(client.fresh(Some(key)))).collect();
@@ -74,7 +75,7 @@ pub fn wanted_specs_come_back_in_order(store: &dyn Store) {
     assert_eq!(other.specs, []);
 }
 
-/// A wanted spec is that of the row after the change.
+/// A requested spec is that of the row after the change.
 pub fn a_wanted_spec_has_the_replaced_params(store: &dyn Store) {
     let client = Client::new(store);
     let held = client.held(None);
@@ -86,7 +87,7 @@ pub fn a_wanted_spec_has_the_replaced_params(store: &dyn Store) {
     assert_eq!(client.get(held.id).map(|job| job.spec), Some(done.specs[0].clone()));
 }
 
-/// Whatever of a job's spec may change is replaced by a change, and nothing else.
+/// A change replaces the changeable parts of a job's spec, and nothing else.
 pub fn what_is_asked_for_is_replaced_by_a_change(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.put(client.fresh(Some("k")));

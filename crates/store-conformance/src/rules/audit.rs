@@ -29,7 +29,7 @@ fn acts(store: &dyn Store, before: Option<u64>, limit: usize) -> Vec<(u64, Strin
     rows(store, before, limit).into_iter().map(|row| (row.n, row.entry.act)).collect()
 }
 
-/// Every field is kept; numbers rise in the order of the units; pages go from the newest down.
+/// Every field is kept; numbers increase in the order of the units; pages start with the newest.
 pub fn acts_come_newest_first_in_pages(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(acting([entry(1, "a"), entry(2, "b")])).expect("nothing stands against it");
@@ -54,7 +54,7 @@ pub fn an_act_leaves_no_feed_row(store: &dyn Store) {
     assert_eq!(client.commit([acting([entry(1, "a")])]).feed, None);
 }
 
-/// Age alone removes acts, and no number comes back.
+/// Audit entries are removed by age only, and no number is used again.
 pub fn a_prune_of_the_audit_takes_the_old_ones(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(acting([entry(1, "a"), entry(2, "b"), entry(3, "c")])).expect("nothing stands against it");

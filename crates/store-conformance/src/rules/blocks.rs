@@ -24,12 +24,12 @@ fn open_ids(store: &dyn Store, after: Option<JobId>, limit: usize) -> Vec<JobId>
     jobs.iter().map(|job| job.id).collect()
 }
 
-/// Stores a queued job under each of these ids.
+/// Stores a queued job with each of these ids.
 fn fill(client: &Client<'_>, ids: impl IntoIterator<Item = u64>) -> Vec<Job> {
     ids.into_iter().map(|n| client.put(queued(id(n), spec("t", None, client.now())))).collect()
 }
 
-/// Ids are lent from 1 on, block after block, each of the size asked for.
+/// Ids are handed out from 1 on, block after block, each of the requested size.
 pub fn blocks_follow_each_other(store: &dyn Store) {
     let expected: Vec<Block> = [(1, 10), (11, 11), (12, 111)]
         .map(|(first, last)| Block { first: id(first), last: id(last), live: None })
@@ -39,7 +39,7 @@ pub fn blocks_follow_each_other(store: &dyn Store) {
     assert_eq!(blocks(store), expected);
 }
 
-/// Neither a closed block nor a pruned job brings an id back.
+/// Neither a closed block nor a pruned job makes an id available again.
 pub fn ids_are_never_lent_twice(store: &dyn Store) {
     let first = take(store, 5);
     let client = Client::new(store);
@@ -52,7 +52,7 @@ pub fn ids_are_never_lent_twice(store: &dyn Store) {
     assert_eq!(take(store, 3), Block { first: id(1_006), last: id(1_008), live: None });
 }
 
-/// A closed block is forgotten, the others stay.
+/// A closed block is removed, the others remain.
 pub fn a_closed_block_is_gone(store: &dyn Store) {
     let (one, two, three) = (take(store, 5), take(store, 5), take(store, 5));
     settle(store, [BlockChange::Close(two.first)]);
@@ -61,7 +61,7 @@ pub fn a_closed_block_is_gone(store: &dyn Store) {
     assert_eq!(blocks(store), []);
 }
 
-/// A shrunk block says which of its jobs are open, and may shrink further.
+/// A shrunk block lists its open jobs, and may shrink further.
 pub fn a_shrunk_block_lists_its_open_jobs(store: &dyn Store) {
     let (one, two) = (take(store, 5), take(store, 5));
     settle(store, [BlockChange::Shrink(one.first, vec![id(2), id(5)])]);
@@ -72,7 +72,7 @@ pub fn a_shrunk_block_lists_its_open_jobs(store: &dyn Store) {
     assert_eq!(blocks(store), expected);
 }
 
-/// What is not there cannot be settled, and that is no error.
+/// Settling an unknown block changes nothing and is not an error.
 pub fn settling_an_unknown_block_changes_nothing(store: &dyn Store) {
     let one = take(store, 5);
     settle(store, [BlockChange::Close(id(2)), BlockChange::Shrink(id(40), vec![id(41)])]);
@@ -80,7 +80,7 @@ pub fn settling_an_unknown_block_changes_nothing(store: &dyn Store) {
     assert_eq!(blocks(store), [one]);
 }
 
-/// Open jobs, in whatever state, are those of the open blocks; a shrunk block is asked for its list only.
+/// Open jobs, in any state, are those of the open blocks; of a shrunk block only the listed jobs are read.
 pub fn open_jobs_are_found_by_their_blocks(store: &dyn Store) {
     let (one, two, three) = (take(store, 4), take(store, 4), take(store, 4));
     let client = Client::new(store);
@@ -103,7 +103,7 @@ pub fn open_jobs_are_found_by_their_blocks(store: &dyn Store) {
     assert_eq!(open_ids(store, None, 100), [5, 8].map(id));
 }
 
-/// Open jobs come in id order, after a given id, at most so many, across blocks.
+/// Open jobs are returned in id order, after a given id, up to a limit, across blocks.
 pub fn open_jobs_come_in_pages(store: &dyn Store) {
     let (one, _) = (take(store, 4), take(store, 4));
     let client = Client::new(store);

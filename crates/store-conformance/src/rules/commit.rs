@@ -14,7 +14,7 @@ use crate::fixture::wait;
 use crate::rules::idempotency_key;
 use crate::samples::{changing, failure, id, insert, inserting, passed};
 
-/// A commit of nothing answers with nothing and leaves no feed row.
+/// An empty commit returns no results and leaves no feed row.
 pub fn an_empty_commit_changes_nothing(store: &dyn Store) {
     let committed = wait(store.commit(Vec::new())).expect("an empty commit works");
     assert_eq!((committed.feed, committed.results), (None, Vec::new()));
@@ -22,7 +22,7 @@ pub fn an_empty_commit_changes_nothing(store: &dyn Store) {
     assert_eq!(wait(store.feed(0, 10)).expect("the feed can be read"), empty);
 }
 
-/// A job is read as it was written, every field of it.
+/// A job is read as it was written, with every field.
 pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
     let client = Client::new(store);
     let earlier = client.succeeded(Some("ключ ☃ '\" %"));
@@ -56,7 +56,7 @@ pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
     assert_eq!(client.get(earlier.id), Some(earlier));
 }
 
-/// What a job becomes is read back in every state it can have.
+/// A job is read as it was written in every state.
 pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
     let client = Client::new(store);
     let mut job = client.put(client.fresh(Some("k")));
@@ -98,7 +98,7 @@ pub fn a_change_decided_on_an_old_rev_gets_the_row_back(store: &dyn Store) {
     assert_eq!(client.get(job.id), Some(moved));
 }
 
-/// The guard is equality: a rev that the job has not reached is as wrong as one it has left.
+/// The revs must be equal: a rev above the stored one is refused too.
 pub fn a_change_decided_on_a_rev_ahead_is_refused(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.put(client.fresh(None));
@@ -110,7 +110,7 @@ pub fn a_change_decided_on_a_rev_ahead_is_refused(store: &dyn Store) {
     assert_eq!(client.get(job.id), Some(job));
 }
 
-/// A change of a job that is not there has no row to give back.
+/// A change of an unknown job is refused without a row.
 pub fn a_change_of_no_job_is_refused_without_a_row(store: &dyn Store) {
     let client = Client::new(store);
     let nobody = client.fresh(None);
@@ -119,7 +119,7 @@ pub fn a_change_of_no_job_is_refused_without_a_row(store: &dyn Store) {
     assert_eq!(client.get(nobody.id), None);
 }
 
-/// An id names one job for ever.
+/// An id identifies one job forever.
 pub fn an_insert_under_a_used_id_is_refused(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.held(None);
@@ -131,7 +131,7 @@ pub fn an_insert_under_a_used_id_is_refused(store: &dyn Store) {
     client.put(client.fresh_of("other", Some("k")));
 }
 
-/// A unit is all or nothing: whatever else it carries, one conflict keeps all of it out.
+/// A unit is all or nothing: one conflict refuses all of its parts.
 pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
     let client = Client::new(store);
     let (moving, stale) = (client.accepted(None), client.put(client.fresh(None)));
@@ -164,7 +164,7 @@ pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
         .expect("the idempotency key was not stored");
 }
 
-/// The units around a refused one are applied, and each has its result in its place.
+/// The units around a refused one are applied, and each result is in its position.
 pub fn a_refused_unit_leaves_the_others_standing(store: &dyn Store) {
     let client = Client::new(store);
     let jobs: Vec<Job> = (0..5).map(|_| client.put(client.fresh(None))).collect();
@@ -181,7 +181,7 @@ pub fn a_refused_unit_leaves_the_others_standing(store: &dyn Store) {
     assert_eq!(client.get(jobs[2].id), Some(moved));
 }
 
-/// There is one result for each unit, in the order of the units.
+/// There is one result per unit, in the order of the units.
 pub fn results_come_in_the_order_of_the_units(store: &dyn Store) {
     let client = Client::new(store);
     let missing: Vec<_> = (0..4).map(|_| client.fresh(None)).collect();
@@ -193,7 +193,7 @@ pub fn results_come_in_the_order_of_the_units(store: &dyn Store) {
     assert_eq!(results, expected);
 }
 
-/// Units of one commit follow each other: a later one sees the changes of an earlier one.
+/// Units of one commit are applied in order: a later one sees the changes of an earlier one.
 pub fn units_see_what_the_units_before_them_did(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.fresh(Some("k"));
@@ -210,7 +210,7 @@ pub fn units_see_what_the_units_before_them_did(store: &dyn Store) {
     assert_eq!(client.get(job.id), Some(held));
 }
 
-/// Calls take effect in the order they were made, whatever the order in which their answers are awaited.
+/// Calls take effect in the order they were made, regardless of the order in which their results are awaited.
 pub fn calls_take_effect_in_the_order_they_were_made(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.fresh(None);
@@ -231,7 +231,7 @@ pub fn calls_take_effect_in_the_order_they_were_made(store: &dyn Store) {
     assert_eq!(client.get(job.id), Some(last));
 }
 
-/// Of two claims decided on the same copy one wins; the other learns who has the job.
+/// Of two claims decided on the same copy one succeeds; the other receives the stored job.
 pub fn l14_of_two_claims_of_one_job_one_wins(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.put(client.fresh(None));
@@ -243,7 +243,7 @@ pub fn l14_of_two_claims_of_one_job_one_wins(store: &dyn Store) {
     assert_eq!(client.get(winner.id), Some(winner));
 }
 
-/// The end of the lease and the late report, decided on the same copy: the first one written wins.
+/// A lease end and a late report are decided on the same copy: the first one written succeeds.
 pub fn g8_of_lease_end_and_late_report_the_first_one_stands(store: &dyn Store) {
     let client = Client::new(store);
     for report_first in [true, false] {
@@ -259,7 +259,7 @@ pub fn g8_of_lease_end_and_late_report_the_first_one_stands(store: &dyn Store) {
     }
 }
 
-/// A completed row stays as it is, whatever happens around it.
+/// A completed row never changes.
 pub fn h07_g1_completed_rows_never_change(store: &dyn Store) {
     let client = Client::new(store);
     let held = client.held(Some("k"));

@@ -1,4 +1,4 @@
-//! The most important rules, under many threads.
+//! The most important rules with many threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ fn one(store: &dyn Store, unit: Unit) -> Result<(), Vec<Conflict>> {
     committed.results.into_iter().next().expect("one unit has one result").map(drop)
 }
 
-/// A client's answer in one round: the id, and whether the client created the job.
+/// A client's result in one round: the id, and whether the client created the job.
 type Told = (JobId, bool);
 
 fn submit(store: &dyn Store, job: &Job) -> Told {
@@ -45,8 +45,8 @@ fn round(store: &dyn Store, job: &Job, end: &Barrier) -> Option<Told> {
     told.filter(|_| matches!(ended, Ok(Ok(()))))
 }
 
-/// In every round all clients submit a job of the same key at once: one is created, and all the others get its id.
-/// Then it ends, and the next round begins.
+/// In every round all clients submit a job of the same key concurrently: one job is created, and all other clients
+/// receive its id. Then the job ends, and the next round begins.
 pub fn h06_g4_sixty_four_clients_on_one_key_get_one_job(store: &dyn Store) {
     let first = take(store, (CLIENTS * ROUNDS) as u64).first.get();
     let (start, end) = (Barrier::new(CLIENTS), Barrier::new(CLIENTS));
@@ -64,7 +64,7 @@ pub fn h06_g4_sixty_four_clients_on_one_key_get_one_job(store: &dyn Store) {
     check_rounds(store, told);
 }
 
-/// In every round many nodes see to the same tick of a schedule at once: one of them makes its job.
+/// In every round many nodes process the same tick of a schedule concurrently: one of them creates the job.
 pub fn a_tick_that_many_see_to_has_one_job(store: &dyn Store) {
     const NODES: usize = 8;
     let first = take(store, (NODES * ROUNDS) as u64).first.get();
@@ -113,10 +113,10 @@ fn check_rounds(store: &dyn Store, told: Vec<Mutex<Vec<Option<Told>>>>) {
 const CLAIMERS: usize = 32;
 const JOBS: usize = 20_000;
 const BATCH: usize = 20;
-/// How far ahead in the shared order a claimer looks: small enough that claimers meet.
+/// How far ahead in the shared order a claimer looks: small enough for collisions.
 const WINDOW: usize = 1_500;
 
-/// What the claimers share: a hint of which jobs are left. The store is the truth.
+/// Shared between the claimers: a hint of which jobs are left. The store decides.
 struct Order {
     jobs: Vec<Job>,
     gone: Vec<AtomicBool>,
@@ -125,7 +125,7 @@ struct Order {
 }
 
 impl Order {
-    /// The next positions to try, taken at random from the window.
+    /// The next positions to try, at random in the window.
     fn pick(&self, random: &mut u64) -> Vec<usize> {
         let mut front = self.front.load(Ordering::Relaxed);
         while front < JOBS && self.gone[front].load(Ordering::Relaxed) {
@@ -157,7 +157,7 @@ fn claimed(job: &Job, claimer: usize) -> Unit {
     changing([change_of(job, decide(job, &event, at(60_000)))])
 }
 
-/// Claims until nothing is left; the positions it won.
+/// Claims until no jobs are left; returns the positions it claimed.
 fn claimer(store: &dyn Store, order: &Order, number: usize) -> Vec<usize> {
     let mut random = 0x9e37_79b9_7f4a_7c15 ^ (number as u64 + 1) << 7;
     let mut won = Vec::new();
@@ -195,8 +195,8 @@ fn stored_order(store: &dyn Store) -> Order {
     Order { jobs, gone, front: AtomicUsize::new(0), lost_races: AtomicUsize::new(0) }
 }
 
-/// Claimers race for the same jobs, picked at random from a shared order: every job goes to one of them, the store
-/// remembers that one, and every claimer gets a job.
+/// Claimers race for the same jobs, picked at random from a shared order: every job is claimed by exactly one of
+/// them, the store records that one, and every claimer gets a job.
 pub fn l14_no_double_claim_and_no_starved_claimer(store: &dyn Store) {
     let order = Arc::new(stored_order(store));
     let start = Barrier::new(CLAIMERS);

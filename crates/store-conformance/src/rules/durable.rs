@@ -61,7 +61,7 @@ pub fn keys_are_held_after_reopening(fixture: &mut Fixture) {
     assert_eq!(client.get(done.id), Some(done));
 }
 
-/// A repeated request is recognised across a restart.
+/// A repeated request is recognized after a restart.
 pub fn idempotency_keys_are_known_after_reopening(fixture: &mut Fixture) {
     let key = idempotency_key("s", "key", 1, at(0));
     let unit = Unit { idempotency_key: Some(key.clone()), ..Unit::default() };
@@ -71,7 +71,7 @@ pub fn idempotency_keys_are_known_after_reopening(fixture: &mut Fixture) {
     assert_eq!(client.refused(unit), [Conflict::Repeated(key.answer)]);
 }
 
-/// Ids go on after the highest ever lent, even if nothing of it is left.
+/// Ids continue after the highest one ever handed out, even if nothing with it is left.
 pub fn ids_are_not_lent_again_after_reopening(fixture: &mut Fixture) {
     let last: JobId = {
         let client = Client::new(fixture.store());
@@ -88,7 +88,7 @@ pub fn ids_are_not_lent_again_after_reopening(fixture: &mut Fixture) {
     assert_eq!(wait(fixture.store().blocks()), Ok(vec![block]));
 }
 
-/// The feed goes on after the highest number ever given, even if all of it was pruned.
+/// The feed continues after the highest number ever used, even if all rows were pruned.
 pub fn feed_numbers_go_on_after_reopening(fixture: &mut Fixture) {
     {
         let client = Client::new(fixture.store());
@@ -103,7 +103,7 @@ pub fn feed_numbers_go_on_after_reopening(fixture: &mut Fixture) {
     assert_eq!(client.commit([inserting(client.fresh(None))]).feed, Some(4));
 }
 
-/// Acts and their numbers outlive the store, even those that were removed.
+/// Audit entries and their numbers survive a restart; the numbers of removed entries are not used again.
 pub fn acts_are_told_after_reopening(fixture: &mut Fixture) {
     let acting = |fixture: &Fixture, ms: u64| {
         let entry = AuditEntry {

@@ -19,7 +19,7 @@ fn numbers(page: &FeedPage) -> Vec<u64> {
     page.rows.iter().map(|row| row.n).collect()
 }
 
-/// Stores one job per moment, each in a separate commit; the feed has a row for each.
+/// Stores one job per time, each in a separate commit; the feed has a row for each.
 fn rows_at(store: &dyn Store, moments: &[u64]) {
     let client = Client::new(store);
     for &ms in moments {
@@ -27,7 +27,7 @@ fn rows_at(store: &dyn Store, moments: &[u64]) {
     }
 }
 
-/// A commit of many units leaves one row: unit by unit, its changes, then its inserts, with rev and state after it.
+/// A commit of many units leaves one row: per unit its changes, then its inserts, with rev and state after them.
 pub fn one_row_per_commit_with_its_changes_in_order(store: &dyn Store) {
     let client = Client::new(store);
     let (held, waiting) = (client.held(None), client.put(client.fresh(None)));
@@ -46,7 +46,7 @@ pub fn one_row_per_commit_with_its_changes_in_order(store: &dyn Store) {
     assert_eq!(row.iter().map(|row| (row.n, &row.entries)).collect::<Vec<_>>(), [(4, &entries)]);
 }
 
-/// A row carries the latest moment among its changes, wherever in the commit that change is.
+/// The time of a row is the latest time among its changes, wherever in the commit that change is.
 pub fn the_moment_of_a_row_is_its_latest_change(store: &dyn Store) {
     let client = Client::new(store);
     let jobs = [300, 900, 600].map(|ms| queued(client.id(), spec("t", None, at(ms))));
@@ -55,7 +55,7 @@ pub fn the_moment_of_a_row_is_its_latest_change(store: &dyn Store) {
     assert_eq!(moments, [at(900)]);
 }
 
-/// Numbers begin at 1 and have no gap; the commit returns its number.
+/// Numbers start at 1 and have no gaps; the commit returns its number.
 pub fn numbers_are_dense_from_one(store: &dyn Store) {
     let client = Client::new(store);
     for n in 1..=5 {
@@ -80,7 +80,7 @@ pub fn refused_units_leave_no_entry(store: &dyn Store) {
     assert_eq!(rows, [(2, vec![entry(&holder, 2, StateName::Assigned)])]);
 }
 
-/// A page has the rows after a number, at most so many, and is empty at the end.
+/// A page has the rows after a number, up to a limit, and is empty at the end.
 pub fn a_page_begins_after_a_number_and_has_a_limit(store: &dyn Store) {
     rows_at(store, &[10, 20, 30, 40, 50]);
     assert_eq!(numbers(&page(store, 0, 2)), [1, 2]);
@@ -92,7 +92,8 @@ pub fn a_page_begins_after_a_number_and_has_a_limit(store: &dyn Store) {
     assert_eq!(page(store, 0, 9).pruned_to, 0);
 }
 
-/// Rows older than the given moment go; a reader learns up to where, and new numbers follow the old ones.
+/// Rows older than the given time are removed; a reader receives up to which number, and new numbers follow the old
+/// ones.
 pub fn a_pruned_feed_goes_on_where_it_was(store: &dyn Store) {
     rows_at(store, &[10, 20, 30]);
     let client = Client::new(store);
@@ -107,7 +108,7 @@ pub fn a_pruned_feed_goes_on_where_it_was(store: &dyn Store) {
     assert_eq!((numbers(&page(store, 0, 10)), page(store, 3, 0).pruned_to), (vec![4], 3));
 }
 
-/// A clock that stepped back does not tear holes: rows go from the front, up to the first that is young enough.
+/// A clock that was set back leaves no gaps: rows are removed from the front, up to the first that is recent enough.
 pub fn a_prune_of_the_feed_leaves_no_hole(store: &dyn Store) {
     rows_at(store, &[10, 50, 20, 60]);
     let client = Client::new(store);

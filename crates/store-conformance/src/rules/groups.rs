@@ -34,7 +34,7 @@ fn stored(store: &dyn Store, id: GroupId) -> Option<Group> {
     wait(store.groups(vec![id])).expect("groups can be read").pop().flatten()
 }
 
-/// A group is written only from the rev that was meant, and comes back with every field.
+/// A group is written only if its rev is the expected one, and is read with every field.
 pub fn l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev(store: &dyn Store) {
     let client = Client::new(store);
     let first = group(&client);
@@ -67,7 +67,7 @@ pub fn l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev(store: 
     assert_eq!((stored(store, first.id), stored(store, second.id)), (None, Some(second)));
 }
 
-/// A unit that wants a group to take members is refused where it does not, and nothing of the unit is written.
+/// A unit that requires a group to accept members is refused if it does not, and nothing of the unit is written.
 pub fn a_closed_group_refuses_members(store: &dyn Store) {
     let client = Client::new(store);
     let open = group(&client);
@@ -88,7 +88,8 @@ pub fn a_closed_group_refuses_members(store: &dyn Store) {
     }
 }
 
-/// The jobs of a group are found in their order, with what counting needs; lists are narrowed by group, owner and tag.
+/// The jobs of a group are returned in order, with the fields needed for counting; lists can be filtered by group,
+/// owner and tag.
 pub fn l21_the_jobs_of_a_group_are_found(store: &dyn Store) {
     let client = Client::new(store);
     let group = GroupId::of(client.fresh(None).id);
@@ -133,7 +134,7 @@ pub fn l21_the_jobs_of_a_group_are_found(store: &dyn Store) {
     assert_eq!(ended.iter().map(|job| (job.id, job.group)).collect::<Vec<_>>(), [(first.id, Some(group))]);
 }
 
-/// Links come back in order, give way to later ones of the same name, and go with their parent.
+/// Links are returned in order, are replaced by later ones of the same name, and are removed with their parent.
 pub fn links_are_kept_until_their_parent_has_ended(store: &dyn Store) {
     let client = Client::new(store);
     let jobs: Vec<Job> = (0..3).map(|_| client.put(client.fresh(None))).collect();

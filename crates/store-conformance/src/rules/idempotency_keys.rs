@@ -10,7 +10,7 @@ fn under(client: &Client<'_>, key: &StoredIdempotencyKey) -> Unit {
     Unit { idempotency_key: Some(key.clone()), ..inserting(client.fresh(None)) }
 }
 
-/// The same request again is not done again: its first answer comes back, whatever the new one says.
+/// A repeated request is not executed again: the first answer is returned, whatever the new one is.
 pub fn a_repeated_request_gets_the_first_answer(store: &dyn Store) {
     let client = Client::new(store);
     let key = idempotency_key("s", "key", 1, client.now());
@@ -46,7 +46,7 @@ pub fn a_key_belongs_to_its_scope(store: &dyn Store) {
     assert_eq!(client.refused(under(&client, &other)), [Conflict::Repeated(other.answer)]);
 }
 
-/// A key stored before `forget_before` is free; one stored at that moment is known.
+/// A key stored before `forget_before` is free; one stored at that time is known.
 pub fn an_old_key_counts_as_forgotten(store: &dyn Store) {
     let client = Client::new(store);
     let key = idempotency_key("s", "key", 1, at(500));
@@ -57,7 +57,7 @@ pub fn an_old_key_counts_as_forgotten(store: &dyn Store) {
     client.unit(under(&client, &forgotten)).expect("the first one is forgotten");
 }
 
-/// An expired key is stored again, with its new body and moment.
+/// An expired key is stored again, with its new body and time.
 pub fn a_forgotten_key_is_stored_anew(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(under(&client, &idempotency_key("s", "key", 1, at(500)))).expect("a new key");
@@ -79,7 +79,7 @@ pub fn a_key_is_known_to_the_next_unit(store: &dyn Store) {
     assert_eq!(results[2], Err(vec![Conflict::IdempotencyKeyReused]));
 }
 
-/// Upkeep removes keys older than it says, and no others.
+/// Maintenance removes keys older than the given time, and no others.
 pub fn a_pruned_key_is_free(store: &dyn Store) {
     let client = Client::new(store);
     let keys = ["a", "b", "c"].map(|name| idempotency_key("s", name, 1, at(500 + u64::from(name == "c"))));

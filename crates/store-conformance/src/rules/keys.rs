@@ -10,7 +10,7 @@ fn held_by(id: &Job, job: &Job) -> [Conflict; 1] {
     [Conflict::KeyHeld { id: id.id, job: job.clone() }]
 }
 
-/// The second open job of a (type, key) is refused, with the first one in the answer.
+/// The second open job of a (type, key) is refused; the conflict contains the first one.
 pub fn h06_g4_one_live_job_per_type_and_key(store: &dyn Store) {
     let client = Client::new(store);
     let first = client.put(client.fresh(Some("k")));
@@ -19,7 +19,7 @@ pub fn h06_g4_one_live_job_per_type_and_key(store: &dyn Store) {
     assert_eq!((client.get(first.id), client.get(second.id)), (Some(first), None));
 }
 
-/// A key belongs to its type; keys are compared as they are written.
+/// A key belongs to its type; keys are compared byte by byte.
 pub fn the_same_key_of_another_type_is_free(store: &dyn Store) {
     let client = Client::new(store);
     for (job_type, key) in
@@ -37,7 +37,7 @@ pub fn jobs_without_a_key_are_never_duplicates(store: &dyn Store) {
     client.put(client.fresh(None));
 }
 
-/// Completed jobs of a (type, key) pile up; they hold nothing.
+/// A (type, key) can have any number of completed jobs; they do not hold the key.
 pub fn h06_any_number_of_completed_jobs_share_a_key(store: &dyn Store) {
     let client = Client::new(store);
     let done: Vec<Job> = (0..5).map(|_| client.succeeded(Some("k"))).collect();
@@ -47,7 +47,7 @@ pub fn h06_any_number_of_completed_jobs_share_a_key(store: &dyn Store) {
     client.put(client.fresh(Some("k")));
 }
 
-/// From queued to running and back, the key stays with the job, and the conflict shows the stored job.
+/// From queued to running and back, the job keeps its key, and the conflict contains the stored job.
 pub fn a_key_is_held_through_every_open_state(store: &dyn Store) {
     let client = Client::new(store);
     let mut job = client.put(client.fresh(Some("k")));
@@ -69,7 +69,7 @@ pub fn a_key_is_held_through_every_open_state(store: &dyn Store) {
     client.put(client.fresh(Some("k")));
 }
 
-/// Success, failure, crash and cancel all give the key back.
+/// Success, failure, crash and cancel all release the key.
 pub fn every_ending_gives_the_key_back(store: &dyn Store) {
     let client = Client::new(store);
     let never = || Some(Verdict { when: When::Never, params: None });
@@ -89,7 +89,7 @@ pub fn every_ending_gives_the_key_back(store: &dyn Store) {
     client.put(client.fresh(Some("k")));
 }
 
-/// Keys are released before they are taken: the unit that ends a job inserts its follow-up.
+/// Keys are released before they are taken: the unit that ends a job can insert its follow-up.
 pub fn an_ending_job_makes_room_for_its_follow_up(store: &dyn Store) {
     let client = Client::new(store);
     let held = client.held(Some("k"));
@@ -119,7 +119,7 @@ pub fn keys_of_a_refused_unit_stay_free(store: &dyn Store) {
     client.put(client.fresh(Some("free")));
 }
 
-/// A refused unit gives no key up.
+/// A refused unit releases no key.
 pub fn keys_given_up_by_a_refused_unit_stay_held(store: &dyn Store) {
     let client = Client::new(store);
     client.put(client.fresh(Some("other")));

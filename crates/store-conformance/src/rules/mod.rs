@@ -30,7 +30,7 @@ use crate::samples::id;
 /// A rule and its name, `module::rule`.
 pub type Rule = (&'static str, fn(&dyn Store));
 
-/// A rule about opening a store again, and its name.
+/// A rule about reopening a store, and its name.
 pub type DurableRule = (&'static str, fn(&mut Fixture));
 
 /// An idempotency key that never expires, with an answer that contains its body.
@@ -47,7 +47,7 @@ pub(crate) fn idempotency_key(scope: &str, key: &str, body: u128, at: Time) -> S
     }
 }
 
-/// The list of rules, handed to another macro.
+/// Passes the list of rules to another macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! every_rule {
@@ -185,7 +185,7 @@ macro_rules! every_rule {
     };
 }
 
-/// The list of rules about opening a store again, handed to another macro.
+/// Passes the list of rules about reopening a store to another macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! every_durable_rule {
@@ -203,7 +203,7 @@ macro_rules! every_durable_rule {
     };
 }
 
-/// Makes a table out of a list of rules.
+/// Makes a table from a list of rules.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! as_table {
@@ -215,5 +215,5 @@ macro_rules! as_table {
 /// Every rule by name.
 pub const RULES: &[Rule] = every_rule!(as_table);
 
-/// Every rule about opening a store again, by name.
+/// Every rule about reopening a store, by name.
 pub const DURABLE_RULES: &[DurableRule] = every_durable_rule!(as_table);

@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::fixture::wait;
 use crate::samples::failure;
 
-/// Jobs come in the order asked, as often as asked, with a hole for what does not exist.
+/// Jobs are returned in the requested order, as often as requested, with a gap for each unknown id.
 pub fn jobs_come_in_the_order_asked_with_holes(store: &dyn Store) {
     let client = Client::new(store);
     let (a, b, missing) = (client.put(client.fresh(None)), client.succeeded(None), client.id());
@@ -17,7 +17,7 @@ pub fn jobs_come_in_the_order_asked_with_holes(store: &dyn Store) {
     assert_eq!(wait(store.jobs(Vec::new())), Ok(Vec::new()));
 }
 
-/// Completed jobs come newest id first, below a given id, at most so many; open ones are passed over.
+/// Completed jobs are returned newest id first, below a given id, up to a limit; open ones are skipped.
 pub fn completed_jobs_come_newest_first_in_pages(store: &dyn Store) {
     let client = Client::new(store);
     let jobs: Vec<Job> = (0..8).map(|_| client.put(client.fresh(None))).collect();
@@ -37,7 +37,7 @@ pub fn completed_jobs_come_newest_first_in_pages(store: &dyn Store) {
     assert_eq!(ids(None, 0), of(&[]));
 }
 
-/// A list shows what its filter says, newest id first, in pages that leave nothing out.
+/// A list contains the jobs that match its filter, newest id first, in pages that omit nothing.
 pub fn lists_show_what_the_filter_says_in_pages(store: &dyn Store) {
     let client = Client::new(store);
     let jobs: Vec<Job> = vec![

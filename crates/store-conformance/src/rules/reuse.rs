@@ -19,7 +19,7 @@ fn reusable(id: &Job, job: &Job) -> [Conflict; 1] {
     [Conflict::Reusable { id: id.id, job: job.clone() }]
 }
 
-/// Of several successes the newest answers, as it is stored.
+/// Of several successes the newest is returned, as stored.
 pub fn the_newest_success_answers(store: &dyn Store) {
     let client = Client::new(store);
     let old = client.succeeded(Some("k"));
@@ -30,7 +30,7 @@ pub fn the_newest_success_answers(store: &dyn Store) {
     assert_eq!(client.get(asked.id), None);
 }
 
-/// The moment itself counts, one millisecond later does not.
+/// A success at exactly the given time counts, one millisecond earlier does not.
 pub fn a_success_counts_from_the_very_moment(store: &dyn Store) {
     let client = Client::new(store);
     let success = client.succeeded(Some("k"));
@@ -63,7 +63,7 @@ pub fn only_a_success_is_reused(store: &dyn Store) {
     assert_eq!(client.refused(reusing(&asked, Time::EPOCH)), reusable(&asked, &success));
 }
 
-/// Another type, another key, or none at all is something else.
+/// Another type, another key, or no key does not match.
 pub fn only_a_success_of_the_same_type_and_key_is_reused(store: &dyn Store) {
     let client = Client::new(store);
     client.succeeded(Some("k"));
@@ -73,7 +73,7 @@ pub fn only_a_success_of_the_same_type_and_key_is_reused(store: &dyn Store) {
     }
 }
 
-/// A success answers even while a new job of the key is open; too old, the holder answers.
+/// A success is returned even while a new job of the key is open; if it is too old, the holder is returned.
 pub fn a_success_answers_before_the_holder_of_the_key(store: &dyn Store) {
     let client = Client::new(store);
     let success = client.succeeded(Some("k"));
@@ -84,7 +84,7 @@ pub fn a_success_answers_before_the_holder_of_the_key(store: &dyn Store) {
     assert_eq!(client.refused(too_old), [Conflict::KeyHeld { id: asked.id, job: holder }]);
 }
 
-/// An insert that does not allow reuse never gets an old result.
+/// An insert that does not permit reuse never gets an old result.
 pub fn without_a_wish_for_reuse_the_job_is_made(store: &dyn Store) {
     let client = Client::new(store);
     client.succeeded(Some("k"));

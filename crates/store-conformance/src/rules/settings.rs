@@ -24,7 +24,7 @@ fn writing(settings: impl Into<Vec<SettingWrite>>) -> Unit {
     Unit { settings: settings.into(), ..Unit::default() }
 }
 
-/// The first write expects none and makes rev 1; each write after it raises the rev.
+/// The first write expects no setting and makes rev 1; each later write increases the rev.
 pub fn a_setting_starts_at_rev_one_and_rises(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(writing([write("a", 0, "{\"x\":1}"), write("b", 0, "2")])).expect("they are new");
@@ -33,7 +33,7 @@ pub fn a_setting_starts_at_rev_one_and_rises(store: &dyn Store) {
     assert_eq!(wait(store.settings()), Ok(vec![stored("a", 3, "4"), stored("b", 1, "2")]));
 }
 
-/// A write decided on another rev is refused and shows what is stored; one wrong write keeps all of them out.
+/// A write decided on another rev is refused with the stored setting; one wrong write refuses the whole unit.
 pub fn a_setting_decided_on_another_rev_is_refused(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(writing([write("a", 0, "1")])).expect("it is new");
@@ -47,7 +47,7 @@ pub fn a_setting_decided_on_another_rev_is_refused(store: &dyn Store) {
     assert_eq!(wait(store.settings()), Ok(vec![stored("a", 1, "1")]));
 }
 
-/// A removal is guarded like any other write; afterwards the name is free and starts again.
+/// A removal is guarded like any other write; afterwards the name is free and starts at rev 1 again.
 pub fn a_removed_setting_is_gone(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(writing([write("a", 0, "1"), write("b", 0, "2")])).expect("they are new");
@@ -76,7 +76,7 @@ pub fn settings_of_two_kinds_do_not_meet(store: &dyn Store) {
     assert_eq!(left, expected);
 }
 
-/// With several writes, the conflict names the one it is about.
+/// With several writes, the conflict names the one that failed.
 pub fn a_conflict_names_the_write_it_is_about(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(writing([write("b", 0, "1")])).expect("it is new");
@@ -98,8 +98,8 @@ pub fn a_setting_leaves_no_feed_row(store: &dyn Store) {
     assert_eq!(page.rows, []);
 }
 
-/// A schedule's setting and the job of its tick are one: who decided on an older rev makes no job, in the same commit or
-/// later, and also when the job is long gone.
+/// A schedule's setting and the job of its tick are written together: a unit decided on an older rev creates no job,
+/// in the same commit or later, even if the job has been removed.
 pub fn a_tick_decided_twice_is_made_once(store: &dyn Store) {
     let client = Client::new(store);
     let tick = |job: Job, expected: u32| {

@@ -12,7 +12,7 @@ fn write(name: &str, expected: u32) -> SettingWrite {
     SettingWrite { kind: SettingKind::Type, name: name.into(), expected, value: Some("{}".into()) }
 }
 
-/// Stage 1: a idempotency key that is known answers alone, whatever else is wrong.
+/// Stage 1: a known idempotency key is the only conflict, whatever else is wrong.
 pub fn the_idempotency_key_is_looked_at_first(store: &dyn Store) {
     let client = Client::new(store);
     let key = idempotency_key("s", "key", 1, client.now());
@@ -29,7 +29,7 @@ pub fn the_idempotency_key_is_looked_at_first(store: &dyn Store) {
     assert_eq!(client.refused(unit), [Conflict::Repeated(key.answer)]);
 }
 
-/// Stage 2: checks, then settings, then revs, all of them.
+/// Stage 2: checks, then settings, then revs, all conflicts.
 pub fn checks_settings_and_revs_are_listed_together(store: &dyn Store) {
     let client = Client::new(store);
     let done = client.succeeded(None);
@@ -54,7 +54,7 @@ pub fn checks_settings_and_revs_are_listed_together(store: &dyn Store) {
     assert_eq!(client.get(fine.id), Some(fine));
 }
 
-/// Stage 3 comes after stage 2: with a stale change, keys and inserts are not looked at.
+/// Stage 3 comes after stage 2: with a stale change, keys and inserts are not checked.
 pub fn keys_are_looked_at_after_the_revs(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.put(client.fresh(Some("k")));
@@ -68,7 +68,7 @@ pub fn keys_are_looked_at_after_the_revs(store: &dyn Store) {
     assert_eq!(client.refused(unit), [Conflict::Stale { id: missing.id, job: None }]);
 }
 
-/// Stage 3: places that are held and successors left behind, all of them, in the order of the changes.
+/// Stage 3: held places and abandoned successors, all conflicts, in the order of the changes.
 pub fn places_and_successors_are_listed_together(store: &dyn Store) {
     let client = Client::new(store);
     let (one, two) = (client.put(client.fresh(Some("one"))), client.put(client.fresh(Some("two"))));
@@ -82,7 +82,7 @@ pub fn places_and_successors_are_listed_together(store: &dyn Store) {
     assert_eq!(client.refused(unit), expected);
 }
 
-/// Stage 4 comes last: with a conflict over keys, inserts are not looked at.
+/// Stage 4 comes last: with a conflict over keys, inserts are not checked.
 pub fn inserts_are_looked_at_last(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.put(client.fresh(Some("k")));
@@ -96,7 +96,7 @@ pub fn inserts_are_looked_at_last(store: &dyn Store) {
     assert_eq!(client.refused(unit), [Conflict::Successor { id: holder.id, job: next }]);
 }
 
-/// Stage 4: every insert that does not fit, in order.
+/// Stage 4: every conflict of the inserts, in order.
 pub fn every_conflict_of_the_inserts_is_listed(store: &dyn Store) {
     let client = Client::new(store);
     let held = client.put(client.fresh(Some("held")));
@@ -115,7 +115,7 @@ pub fn every_conflict_of_the_inserts_is_listed(store: &dyn Store) {
     assert_eq!(client.get(fine.id), None);
 }
 
-/// A check holds for an open job in any state, and fails for a completed one and for one that does not exist.
+/// A check succeeds for an open job in any state, and fails for a completed or unknown job.
 pub fn a_check_wants_a_job_that_is_there_and_open(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.held(Some("k"));

@@ -1,4 +1,4 @@
-//! The next key: one superseding job waits behind the live one and takes over in the commit that ends it.
+//! The next place of a key: one superseding job waits for the live one and takes over in the commit that ends it.
 
 use jobhall_core::Event;
 use jobhall_store::{Conflict, Store, Unit};
@@ -6,7 +6,7 @@ use jobhall_store::{Conflict, Store, Unit};
 use crate::client::Client;
 use crate::samples::{changing, inserting};
 
-/// A waiting job does not collide with the live one, but with another waiting one.
+/// A waiting job does not conflict with the live one, but with another waiting one.
 pub fn one_successor_waits_behind_the_live_job(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.held(Some("k"));
@@ -19,7 +19,8 @@ pub fn one_successor_waits_behind_the_live_job(store: &dyn Store) {
     assert_eq!(client.get(waiting.id), Some(waiting));
 }
 
-/// One unit ends the holder and releases the successor, which then holds the key; the order of the changes is free.
+/// One unit ends the holder and releases the successor, which then holds the key; the order of the changes does not
+/// matter.
 pub fn a_successor_takes_over_when_its_holder_ends(store: &dyn Store) {
     let client = Client::new(store);
     for holder_first in [true, false] {
@@ -39,7 +40,7 @@ pub fn a_successor_takes_over_when_its_holder_ends(store: &dyn Store) {
     }
 }
 
-/// The unit that ends the holder must also move the successor, which would otherwise wait for ever.
+/// The unit that ends the holder must also change the successor, which would otherwise wait forever.
 pub fn a_holder_does_not_leave_its_successor_behind(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.put(client.fresh(Some("k")));
@@ -50,7 +51,7 @@ pub fn a_holder_does_not_leave_its_successor_behind(store: &dyn Store) {
     assert_eq!(client.get(holder.id), Some(holder));
 }
 
-/// The live place is taken as long as the holder is open.
+/// The live place is held as long as the holder is open.
 pub fn a_successor_is_not_released_before_its_holder_ends(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.held(Some("k"));
@@ -60,7 +61,7 @@ pub fn a_successor_is_not_released_before_its_holder_ends(store: &dyn Store) {
     assert_eq!(client.get(waiting.id), Some(waiting));
 }
 
-/// A newer superseder cancels the waiting one and takes its place, in one unit.
+/// A newer superseding job cancels the waiting one and takes its place, in one unit.
 pub fn a_newer_successor_replaces_the_waiting_one(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.held(Some("k"));
@@ -72,7 +73,7 @@ pub fn a_newer_successor_replaces_the_waiting_one(store: &dyn Store) {
     assert_eq!(client.refused(inserting(third.clone())), [Conflict::KeyHeld { id: third.id, job: new }]);
 }
 
-/// After the waiting one was cancelled, the holder ends alone and the place can be taken again.
+/// After the waiting job was cancelled, the holder ends alone and the place is free again.
 pub fn a_cancelled_successor_makes_the_place_free(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.put(client.fresh(Some("k")));

@@ -1,4 +1,4 @@
-//! What maintenance deletes.
+//! Deletion by maintenance.
 
 use jobhall_core::{Event, Time};
 use jobhall_store::{Insert, Prune, Pruned, Store, Unit};
@@ -6,7 +6,7 @@ use jobhall_store::{Insert, Prune, Pruned, Store, Unit};
 use crate::client::Client;
 use crate::fixture::wait;
 
-/// Only completed jobs go, each counted once; an open one stays in every state.
+/// Only completed jobs are removed, each counted once; an open job remains in every state.
 pub fn a_prune_leaves_open_jobs_alone(store: &dyn Store) {
     let client = Client::new(store);
     let (queued, held) = (client.put(client.fresh(None)), client.held(Some("k")));
@@ -34,7 +34,7 @@ pub fn a_prune_takes_the_attempts_along(store: &dyn Store) {
     assert_eq!(wait(store.attempts(kept.id)).map(|attempts| attempts.len()), Ok(1));
 }
 
-/// What was removed cannot answer any more.
+/// A removed success is not reused.
 pub fn a_pruned_success_is_not_reused(store: &dyn Store) {
     let client = Client::new(store);
     let success = client.succeeded(Some("k"));
@@ -45,7 +45,7 @@ pub fn a_pruned_success_is_not_reused(store: &dyn Store) {
     assert_eq!(completed, []);
 }
 
-/// A prune of nothing does nothing.
+/// An empty prune removes nothing.
 pub fn an_empty_prune_removes_nothing(store: &dyn Store) {
     let client = Client::new(store);
     let done = client.succeeded(None);

@@ -1,77 +1,77 @@
-//! The faults, and what those do that need no memory.
+//! The faults, and the effects of those that need no state.
 
 use std::sync::Arc;
 
 use jobhall_core::JobSpec;
 use jobhall_store::{Check, Committed, Conflict, Memory, Unit};
 
-/// What is wrong with the store.
+/// The fault of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing: the wrapper alone is the reference.
+    /// No fault: the wrapper behaves like the reference.
     Nothing,
-    /// Changes are written whatever the rev.
+    /// Changes are written regardless of the rev.
     IgnoresRevs,
     /// The last of several units is acknowledged and not written.
     LosesTheLastUnit,
-    /// An ended job holds its key.
+    /// An ended job keeps its key.
     KeepsKeys,
-    /// Results come in reverse.
+    /// Results are returned in reverse order.
     SwapsResults,
-    /// Ids above the highest open block are lent again.
+    /// Ids above the highest open block are handed out again.
     ReusesIds,
-    /// Ended attempts are not kept.
+    /// Ended attempts are not stored.
     DropsPastAttempts,
     /// Every third feed row is missing.
     FeedHole,
-    /// A held key is answered with success.
+    /// An insert with a held key is reported as applied.
     AcknowledgesRefusedInserts,
-    /// Submit keys are not stored.
+    /// Idempotency keys are not stored.
     ForgetsIdempotencyKeys,
-    /// The first insert of a refused unit stays.
+    /// The first insert of a refused unit is kept.
     WritesHalfAUnit,
-    /// Each unit is a transaction of its own.
+    /// Each unit is a separate transaction.
     CommitsEachUnitAlone,
     /// Open jobs can be pruned.
     PrunesOpenJobs,
     /// No success is ever reused.
     IgnoresReuse,
-    /// Checks are not looked at.
+    /// Checks are ignored.
     IgnoresChecks,
     /// Params are not replaced.
     KeepsOldParams,
-    /// What follows a refused unit is not done.
+    /// Units after a refused one are not applied.
     StopsAtARefusal,
-    /// Groups are written whatever the rev.
+    /// Groups are written regardless of the rev.
     IgnoresGroupRevs,
-    /// A closed group takes members.
+    /// A closed group accepts members.
     IgnoresJoinable,
-    /// Jobs forget their group.
+    /// Jobs lose their group.
     ForgetsGroups,
     /// Open groups can be pruned.
     PrunesOpenGroups,
     /// Links are not removed.
     KeepsLinks,
-    /// What is asked for is replaced but for the priority.
+    /// The spec is replaced except for the priority.
     KeepsOldPriority,
-    /// Settings are written whatever the rev.
+    /// Settings are written regardless of the rev.
     IgnoresSettingRevs,
-    /// A commit begins when its answer is awaited.
+    /// A commit starts when its result is awaited.
     CommitsWhenAwaited,
-    /// Specs are not handed back.
+    /// Specs are not returned.
     ForgetsSpecs,
-    /// Only the first conflict is told.
+    /// Only the first conflict is reported.
     TellsOneConflict,
     /// Blocks cannot be closed.
     KeepsClosedBlocks,
-    /// Acts are not written.
+    /// Audit entries are not written.
     ForgetsActs,
-    /// Completed jobs come in the wrong order.
+    /// Completed jobs are returned in the wrong order.
     CompletedOldestFirst,
 }
 
 impl Fault {
-    /// What the fault makes of a unit before it is applied.
+    /// Applies the fault to a unit before it is committed.
     pub fn spoil(self, unit: &mut Unit, memory: &Memory) {
         match self {
             Fault::IgnoresRevs => ignore_revs(unit, memory),
@@ -96,7 +96,7 @@ impl Fault {
         }
     }
 
-    /// What the fault makes of the results.
+    /// Applies the fault to the results.
     pub fn spoil_results(self, committed: &mut Committed) {
         let held = |conflict: &Conflict| matches!(conflict, Conflict::KeyHeld { .. });
         match self {

@@ -1,4 +1,4 @@
-//! A store with a switchable fault: the reference behind a wrapper that changes what goes in or what comes out.
+//! A store with a selectable fault: a wrapper around the reference that changes the input or the output.
 
 mod fault;
 
@@ -14,14 +14,13 @@ use jobhall_store::{
 
 pub use fault::Fault;
 
-/// The store.
 pub struct Faulty {
     memory: std::sync::Arc<Memory>,
     fault: Fault,
     kept: Mutex<Kept>,
 }
 
-/// What some faults remember.
+/// State of some faults.
 #[derive(Default)]
 struct Kept {
     keys: BTreeMap<(TypeName, Key), Job>,
@@ -70,7 +69,7 @@ impl Faulty {
         all
     }
 
-    /// An ended job seems to hold its key against later commits.
+    /// An ended job keeps its key for later commits.
     fn commit_keeping_keys(&self, units: Vec<Unit>) -> Committed {
         let mut kept = self.kept();
         let key_of = |job: &Job| job.spec.key.clone().map(|key| (job.spec.job_type.clone(), key));

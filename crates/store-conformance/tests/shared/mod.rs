@@ -1,4 +1,4 @@
-//! A handle on a memory that outlives it.
+//! A handle to an in-memory store that outlives the handle.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use jobhall_store::{
     Memory, Prune, Pruned, Setting, Store, StoreError, Unit,
 };
 
-/// The handle.
 pub struct Shared(pub Arc<Memory>);
 
 impl Store for Shared {

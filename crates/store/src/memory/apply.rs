@@ -10,7 +10,7 @@ use crate::{
     Setting, SettingWrite, StoredIdempotencyKey, Unit, key_place,
 };
 
-/// What a refused unit must put back.
+/// A change to undo if the unit is refused.
 enum Undo {
     Job(JobId, Option<Box<Job>>),
     Key(KeyPlace, KeyOf, Option<JobId>),
@@ -99,7 +99,7 @@ impl Tables {
         (!fresh).then(|| Conflict::Stale { id: change.id, job: job.cloned() })
     }
 
-    /// Applies the changes in two goes, so that keys are released before they are taken.
+    /// Applies the changes in two passes, so that keys are released before they are taken.
     fn change_all(&mut self, unit: &Unit, undo: &mut Vec<Undo>) -> Result<Vec<Arc<JobSpec>>, Vec<Conflict>> {
         let mut conflicts = Vec::new();
         let mut specs = Vec::new();
@@ -135,7 +135,7 @@ impl Tables {
         Ok(specs)
     }
 
-    /// A job that still waits for the key that is given up, although the unit's changes are applied.
+    /// A job that still waits for the released key after the unit's changes are applied.
     fn successor(&self, id: JobId, key: &KeyOf) -> Option<Conflict> {
         let next = self.next_keys.get(key)?;
         Some(Conflict::Successor { id, job: self.jobs[next].clone() })
@@ -210,7 +210,7 @@ impl Tables {
         }
     }
 
-    /// What an applied unit leaves besides its jobs.
+    /// Stores the parts of an applied unit besides its jobs.
     pub(super) fn record(&mut self, unit: Unit) {
         for change in unit.changes {
             if let Some(past) = change.past {

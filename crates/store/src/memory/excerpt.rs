@@ -8,9 +8,9 @@ use super::apply::key_of;
 use super::{StoredKey, Tables};
 use crate::{Conflict, Done, Setting, Unit, key_place};
 
-/// What a store has read so far. A unit is decided rightly if everything is known that it touches: the jobs, groups
-/// and settings that it names, its idempotency key, the holders of the keys of its jobs, and for an insert that may be
-/// answered by a success, the newest one.
+/// The rows that a store has read so far. A unit is decided correctly if all rows that it touches are known: the
+/// jobs, groups and settings that it names, its idempotency key, the holders of the keys of its jobs, and the newest
+/// success for an insert that permits reuse.
 #[derive(Debug)]
 pub struct Excerpt {
     tables: Tables,
@@ -23,7 +23,7 @@ impl Default for Excerpt {
 }
 
 impl Excerpt {
-    /// A stored job, with its place on its key.
+    /// Adds a stored job, with its place on its key.
     pub fn know_job(&mut self, job: Job) {
         if let Some(key) = key_of(&job) {
             self.tables.write_key(key_place(&job.life.state), key, Some(job.id));
@@ -31,17 +31,17 @@ impl Excerpt {
         self.tables.jobs.insert(job.id, job);
     }
 
-    /// A stored group.
+    /// Adds a stored group.
     pub fn know_group(&mut self, group: Group) {
         self.tables.groups.insert(group.id, group);
     }
 
-    /// A stored setting.
+    /// Adds a stored setting.
     pub fn know_setting(&mut self, setting: Setting) {
         self.tables.settings.insert((setting.kind, setting.name.clone()), setting);
     }
 
-    /// A stored idempotency key: scope, key, body, answer, moment.
+    /// Adds a stored idempotency key: scope, key, body, answer, time.
     pub fn know_idempotency_key(
         &mut self,
         scope: String,
@@ -53,14 +53,14 @@ impl Excerpt {
         self.tables.idempotency_keys.insert((scope, key), StoredKey { body, answer, at });
     }
 
-    /// Applies a unit as the reference does; what follows is decided on what it leaves.
+    /// Applies a unit as the reference does; later units are decided on the result.
     pub fn decide(&mut self, unit: &Unit) -> Result<Done, Vec<Conflict>> {
         let done = self.tables.apply(unit)?;
         self.tables.record(unit.clone());
         Ok(done)
     }
 
-    /// A job as the units so far leave it.
+    /// A job after the units so far.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.tables.jobs.get(&id)
     }
