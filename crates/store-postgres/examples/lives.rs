@@ -1,5 +1,5 @@
-//! How many lives of jobs per second the store takes, on a cluster of its own: insert, claim and end in commits of a
-//! batch each, two of them under way.
+//! Measures how many job life cycles per second the store handles, on its own cluster: insert, claim and end in one
+//! commit per batch each, with two commits in progress.
 //!
 //! `cargo run --release -p jobhall-store-postgres --example lives -- [SECONDS]`
 
@@ -64,7 +64,7 @@ struct Course {
     lanes: u64,
 }
 
-/// Lives of every `lanes`th batch.
+/// Life cycles of every `lanes`th batch.
 async fn live(store: &Postgres, time: Duration, course: Course, lane: u64) -> u64 {
     let Course { batch, fused, keyed, lanes } = course;
     let plain = Arc::new(spec(None));

@@ -28,22 +28,21 @@ use side_rows::SideRows;
 
 pub(crate) use side_rows::{attempts, idempotency_keys, links};
 
-/// Numbers that the writer gives.
+/// Counters of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers {
-    /// The highest feed number given.
+    /// The highest feed number used.
     pub(crate) feed: u64,
-    /// The highest number of an act given.
+    /// The highest number of an audit entry used.
     pub(crate) act: u64,
 }
 
 /// The writes, and the replies to the callers once they are committed.
 pub(crate) struct Plan {
-    /// The writes.
     pub(crate) steps: Vec<Step>,
-    /// One answer per call.
+    /// One reply per call.
     pub(crate) answers: Vec<Committed>,
-    /// The numbers given by then.
+    /// The counters after these writes.
     pub(crate) numbers: Numbers,
 }
 
@@ -81,7 +80,7 @@ pub(crate) fn believed(calls: &[Vec<Unit>], numbers: Numbers) -> Result<Option<P
     finish(steps, calls, &applied, answers, numbers, true).map(Some)
 }
 
-/// Whether a unit is one of changes and inserts alone, as nearly all are.
+/// Whether a unit consists of changes and inserts only, as nearly all do.
 fn is_plain(unit: &Unit) -> bool {
     let Unit { checks, changes, inserts, settings, groups, .. } = unit;
     checks.is_empty()
@@ -93,7 +92,7 @@ fn is_plain(unit: &Unit) -> bool {
             .all(|insert| insert.reuse_since.is_none() && key_place(&insert.job.life.state) != KeyPlace::Next)
 }
 
-/// Whether every job is touched once.
+/// Whether every job is changed at most once.
 fn distinct<'a>(units: impl Iterator<Item = &'a Unit>) -> bool {
     let mut seen = HashSet::new();
     units.flat_map(touched_ids).all(|id| seen.insert(id))
@@ -104,8 +103,8 @@ fn touched_ids(unit: &Unit) -> impl Iterator<Item = JobId> {
     changed.chain(unit.inserts.iter().map(|insert| insert.job.id))
 }
 
-/// Keys of inserts that come before an end: all changes are written before all inserts, so such an insert would take a
-/// place that was not free at its turn. They must be free from the beginning.
+/// Keys of inserts that precede an end. All changes are written before all inserts, so such an insert would take a
+/// place that was held at its turn. These keys must be free from the start.
 fn keys_wanted_before_an_end(calls: &[Vec<Unit>]) -> Vec<String> {
     let units: Vec<&Unit> = calls.iter().flatten().collect();
     let ends = |unit: &&Unit| unit.changes.iter().any(|change| change.life.state.is_terminal());
@@ -132,7 +131,7 @@ fn push_inserts<'a>(
 
 type Results = Vec<Result<Done, Vec<jobhall_store::Conflict>>>;
 
-/// Adds what comes with the applied units and the feed rows.
+/// Adds the side rows of the applied units and the feed rows.
 fn finish<'a>(
     mut steps: Vec<Step>,
     calls: &'a [Vec<Unit>],
@@ -167,11 +166,11 @@ fn finish<'a>(
     Ok(Plan { steps, answers, numbers })
 }
 
-/// What decided units leave of the jobs that they touch.
+/// The jobs after the decided units.
 #[derive(Default)]
 pub(crate) struct Decided {
     excerpt: Excerpt,
-    /// Places on keys as they are stored.
+    /// The stored places on keys.
     places: BTreeMap<JobId, KeyPlace>,
     results: Vec<Results>,
     inserted: BTreeSet<JobId>,
@@ -180,7 +179,7 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    /// Reads what the units touch inside the open transaction, and decides them in order.
+    /// Reads the rows that the units touch inside the open transaction, and decides the units in order.
     pub(crate) async fn read(wire: &Wire<'_>, calls: &[Vec<Unit>]) -> Result<Decided, PgError> {
         let (excerpt, places) = touched::read(wire, calls).await?;
         let mut decided = Decided { excerpt, places, ..Decided::default() };
@@ -202,7 +201,7 @@ impl Decided {
         Ok(done)
     }
 
-    /// The writes: every touched job once, as the units leave it.
+    /// The writes: every changed job once, in its final state.
     pub(crate) fn plan<'a>(&'a self, calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<Plan, PgError> {
         let (mut puts, mut inserts) = (Lives::default(), Lives::default());
         let (mut specs, mut replaced) = (Specs::default(), Specs::default());

@@ -12,12 +12,12 @@ pub(crate) enum Call {
     TakeBlock(u64, Reply<Block>),
     SettleBlocks(Vec<BlockChange>, Reply<()>),
     Prune(Prune, Reply<Pruned>),
-    /// Gives the leadership back.
+    /// Releases the leadership.
     Leave(oneshot::Sender<()>),
 }
 
 impl Call {
-    /// Answers that the store has stopped.
+    /// Replies that the store has stopped.
     pub(crate) fn stop(self, message: &str) {
         let stopped = || CommitError::Stopped { message: message.to_owned() };
         match self {
@@ -34,45 +34,45 @@ impl Call {
 
 /// Commits that share a transaction.
 pub(crate) struct Batch {
-    /// The units of each.
+    /// The units of each commit.
     pub(crate) units: Vec<Vec<Unit>>,
     replies: Vec<Reply<Committed>>,
-    /// The server refused it as it was believed.
+    /// The server refused the batch without prior checks.
     pub(crate) doubted: bool,
 }
 
 impl Batch {
-    /// Of one commit.
+    /// A batch of one commit.
     pub(crate) fn of(units: Vec<Unit>, reply: Reply<Committed>) -> Batch {
         Batch { units: vec![units], replies: vec![reply], doubted: false }
     }
 
-    /// With another behind it.
+    /// Appends another batch.
     pub(crate) fn join(&mut self, next: Batch) {
         self.units.extend(next.units);
         self.replies.extend(next.replies);
     }
 
-    /// Each commit for itself.
+    /// Splits the batch into its commits.
     pub(crate) fn parts(self) -> impl Iterator<Item = Batch> {
         let Batch { units, replies, doubted } = self;
         let each = units.into_iter().zip(replies);
         each.map(move |(units, reply)| Batch { doubted, ..Batch::of(units, reply) })
     }
 
-    /// About how many rows it writes.
+    /// The approximate number of rows it writes.
     pub(crate) fn rows(&self) -> usize {
         self.units.iter().flatten().map(Unit::rows).sum()
     }
 
-    /// Answers each.
+    /// Replies to each caller.
     pub(crate) fn answer(self, answers: Vec<Committed>) {
         for (answer, reply) in answers.into_iter().zip(self.replies) {
             drop(reply.send(Ok(answer)));
         }
     }
 
-    /// Answers all with this error.
+    /// Replies to all callers with this error.
     pub(crate) fn refuse(self, error: &CommitError) {
         for reply in self.replies {
             drop(reply.send(Err(error.clone())));

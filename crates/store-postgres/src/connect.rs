@@ -15,12 +15,12 @@ use crate::error::PgError;
 use crate::options::Options;
 use crate::wire::Wire;
 
-/// How long a connection may take to come about.
+/// Time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long data may be on its way without a sign of the other side.
+/// Maximum time without an acknowledgement of sent data.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// How connections are made.
+/// How to open connections.
 #[derive(Clone)]
 pub(crate) struct Connector {
     config: Config,
@@ -30,15 +30,15 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// By the URL of the options.
+    /// For the URL of the options.
     pub(crate) fn new(options: &Options) -> Result<Connector, StoreError> {
         Connector::to(&options.url, !options.pooled)
     }
 
-    /// By this URL.
+    /// For this URL.
     pub(crate) fn to(url: &str, prepares: bool) -> Result<Connector, StoreError> {
         let (plain, wanted) = tls::split(url)?;
-        // The parser's words may contain parts of the URL, and so of a password: only its own are told.
+        // The parser's message may contain parts of the URL, such as the password, so it is not shown.
         let mut config: Config = plain.parse().map_err(|error: tokio_postgres::Error| {
             PgError::from(error).while_doing("read the database url")
         })?;
@@ -60,12 +60,12 @@ impl Connector {
         self.config.get_dbname().or(self.config.get_user()).unwrap_or("")
     }
 
-    /// A new connection, served by a task of the runtime.
+    /// A new connection; a task of the runtime drives it.
     pub(crate) async fn connect(&self) -> Result<ClientWrapper, PgError> {
         macro_rules! connect {
             ($tls:expr) => {{
                 let (client, connection) = self.config.connect($tls).await?;
-                // The next use of the client reports its end.
+                // The next use of the client reports the end of the connection.
                 let task = tokio::spawn(async move {
                     let _ = connection.await;
                 });
@@ -81,8 +81,9 @@ impl Connector {
         tokio::time::timeout(CONNECT * 2, connecting).await.map_err(|_| PgError::Late)?
     }
 
-    /// A connection for the writer. Its statements are sent before it is known that BEGIN was done; where the session
-    /// can be told so, none of them writes outside a transaction that says that it does.
+    /// A connection for the writer. Its statements are sent before the reply to BEGIN arrives. If session settings
+    /// are possible, the session is read-only by default, so that no statement writes outside a transaction that
+    /// allows it.
     pub(crate) async fn connect_writer(&self) -> Result<ClientWrapper, PgError> {
         let client = self.connect().await?;
         if self.prepares {
@@ -91,12 +92,12 @@ impl Connector {
         Ok(client)
     }
 
-    /// A connection of the pool or another, ready for statements.
+    /// Wraps a connection of the pool, or another one, for statements.
     pub(crate) fn wire<'c>(&self, client: &'c ClientWrapper) -> Wire<'c> {
         Wire { client, prepares: self.prepares }
     }
 
-    /// Connections for reads.
+    /// A pool of connections for reads.
     pub(crate) fn pool(&self, connections: usize, patience: Duration) -> Result<Pool, StoreError> {
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = match &self.tls {

@@ -19,40 +19,39 @@ use crate::options::Options;
 use crate::row::get;
 use crate::wire::{Step, Wire};
 
-/// The oldest server that is known to do.
+/// The oldest supported server version.
 const OLDEST: i32 = 140_000;
 
-/// What came of asking for the leadership.
+/// The result of a request for the leadership.
 #[derive(Debug)]
 pub enum Leadership {
-    /// This node holds it.
+    /// This node leads.
     Mine(Arc<Postgres>),
-    /// Another node does.
+    /// Another node leads.
     Theirs(LeaderSeen),
 }
 
-/// A node that was seen lately.
+/// A node with a recent heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSeen {
-    /// The node.
     pub node: Node,
     /// The version of its program.
     pub version: String,
-    /// When it was first seen, in milliseconds since 1970 by the database's clock.
+    /// Its first heartbeat, in milliseconds since 1970 on the database's clock.
     pub started_ms: u64,
-    /// When it was last seen, likewise.
+    /// Its last heartbeat, likewise.
     pub seen_ms: u64,
     /// Whether it leads.
     pub leads: bool,
-    /// Whether it has been silent for ten seconds.
+    /// Whether its last heartbeat was more than ten seconds ago.
     pub gone: bool,
 }
 
-/// The runtime that connections live on. Dropping it does not wait, so that it may be dropped anywhere.
+/// The runtime that drives the connections. Dropping it does not wait, so it may be dropped anywhere.
 pub(crate) struct Home(Option<Runtime>);
 
 impl Home {
-    /// Runs a future there and returns its result; callers need no runtime.
+    /// Runs a future on this runtime and returns its result; callers need no runtime.
     pub(crate) fn run<T: Send + 'static>(
         self: &Arc<Home>,
         doing: impl Future<Output = T> + Send + 'static,
@@ -81,7 +80,7 @@ impl Drop for Home {
     }
 }
 
-/// The database of a hall. Clones use the same one.
+/// The database of a hall. Clones share the connections.
 #[derive(Clone)]
 pub struct Database {
     pub(crate) home: Arc<Home>,
@@ -99,7 +98,7 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    /// Connects, refuses a server that does not do, and brings the schema up to date. Blocks until that is done.
+    /// Connects, refuses an unsupported server, and migrates the schema. Blocks until that is done.
     pub fn open(options: Options) -> Result<Database, StoreError> {
         Database::open_with(options, migrations::ALL)
     }
@@ -128,8 +127,8 @@ impl Database {
         Ok(Database { home, connector, pool, options, changes })
     }
 
-    /// Takes the leadership if it is free or expired; otherwise returns who has it. The call also shows the others
-    /// that the node is there, so a follower asks every second or so.
+    /// Takes the leadership if it is free or expired; otherwise returns the leader. The call is also the heartbeat of
+    /// the node, so a follower calls it about every second.
     pub fn lead(&self, node: Node) -> Later<Result<Leadership, StoreError>> {
         let database = self.clone();
         let taking = self.home.run(async move { database.take(node).await });
@@ -145,7 +144,7 @@ impl Database {
                 .with(node.name.clone())
                 .with(node.url.clone());
             match self.ask(step.with(env!("CARGO_PKG_VERSION")).with(term_ms(&self.options))).await {
-                // A commit of the last holder is still under way.
+                // A commit of the previous leader is still in progress.
                 Err(trouble) if trouble.is_passing() && begun.elapsed() < self.options.patience => {}
                 asked => break (sent, asked.map_err(failed)?),
             }
@@ -159,13 +158,13 @@ impl Database {
         Postgres::begin(self, holder.epoch, term).await.map(|store| Leadership::Mine(Arc::new(store)))
     }
 
-    /// Waits until the leadership may have changed, and no longer than this. The database notifies of it, over the
-    /// direct URL if a pooler is in between; without one this waits the whole time.
+    /// Waits until the leadership may have changed, at most this long. The database sends a notification, over the
+    /// direct URL if there is a pooler; without one this waits the whole time.
     pub fn changed(&self, at_most: Duration) -> Later<()> {
         let mut changes = self.changes.clone();
         let waiting = self.home.run(async move {
             changes.mark_unchanged();
-            // A listener that there is none of has dropped its end, which is no news.
+            // If there is no listener, its sender was dropped; that is not a notification.
             let told = async {
                 if changes.changed().await.is_err() {
                     std::future::pending::<()>().await;
@@ -176,18 +175,19 @@ impl Database {
         Box::pin(async move { waiting.await.unwrap_or(()) })
     }
 
-    /// So many connections for something else of this node that is kept in the same database, such as its blobs.
+    /// A pool of connections for other data of this node in the same database, such as its blobs.
     pub fn connections(&self, most: usize) -> Result<Pool, StoreError> {
         self.connector.pool(most, self.options.patience)
     }
 
-    /// Who runs: every node that was seen within half a minute, in the order they came.
+    /// Every node with a heartbeat in the last 30 seconds, ordered by start.
     pub fn nodes(&self) -> Later<Result<Vec<NodeSeen>, StoreError>> {
         let step = || Step::new(include_str!("sql/nodes.sql")).with(FORGET_MS);
         self.look("list the nodes", step, |rows| rows.iter().map(node_seen).collect())
     }
 
-    /// A node that holds no leadership stops: the others need not wait for its row to grow old.
+    /// Removes the row of a node that stops without leading, so that the other nodes do not have to wait until it
+    /// expires.
     pub fn forget(&self, name: String) -> Later<Result<(), StoreError>> {
         let step = move || Step::new(include_str!("sql/forget_node.sql")).with(name.clone());
         self.look("forget a node", step, |_| Ok(()))
@@ -216,14 +216,14 @@ impl Database {
         Box::pin(async move { looking.await.unwrap_or_else(|| Err(ended())) })
     }
 
-    /// Sends one step on a connection for reads.
+    /// Sends one step on a read connection.
     pub(crate) async fn ask(&self, step: Step) -> Result<Vec<Row>, PgError> {
         let client = self.client().await?;
         let wire = self.connector.wire(&client);
         tokio::time::timeout(self.options.patience, wire.ask(step)).await.map_err(|_| PgError::Late)?
     }
 
-    /// A connection for reads.
+    /// A read connection.
     pub(crate) async fn client(&self) -> Result<deadpool_postgres::Client, PgError> {
         use deadpool_postgres::PoolError;
         self.pool.get().await.map_err(|error| match error {
@@ -238,7 +238,7 @@ pub(crate) fn ended() -> StoreError {
     StoreError::new("the store ended unexpectedly")
 }
 
-/// How the database can be listened to, if it can.
+/// How to listen to the database, if that is possible.
 pub(crate) fn listener(connector: &Connector, options: &Options) -> Result<Option<Connector>, StoreError> {
     match &options.direct_url {
         Some(url) => Connector::to(url, true).map(Some),
@@ -289,7 +289,7 @@ async fn is_pooled(connector: &Connector, client: &ClientWrapper) -> Result<bool
     Ok(seen[0] == seen[1] || seen[0] != seen[2] || seen[1] != seen[3])
 }
 
-/// What is asked of a server before anything is done with it.
+/// Properties of a server that are checked before it is used.
 #[derive(Debug)]
 struct Server<'a> {
     version: i32,
@@ -308,7 +308,7 @@ impl Server<'_> {
         })
     }
 
-    /// Refuses a server that does not do.
+    /// Refuses an unsupported server.
     fn suits(&self) -> Result<(), StoreError> {
         let Server { version, fsync, encoding, standby } = self;
         let refused = |why: String| Err(StoreError::new(format!("{why}; nothing was changed in it")));

@@ -9,23 +9,23 @@ use tokio_postgres::error::{Severity, SqlState};
 
 /// Raised by `begin_commit`: another node leads.
 const FENCED: &str = "JH001";
-/// Raised by `begin_commit`: the number of the commit is taken.
+/// Raised by `begin_commit`: the number of the commit is in use.
 const NUMBERED: &str = "JH002";
-/// Raised by `expect`: rows are not as believed.
+/// Raised by `expect`: rows are not as expected.
 const SURPRISED: &str = "JH003";
 
-/// What to do where a statement that was prepared is not there, or another of its name is.
+/// The advice for a missing prepared statement, or another one with its name.
 pub(crate) const POOLED: &str =
     "the database seems to be behind a pooler in transaction mode, which requires --database-pooled";
 
 /// Why a statement or a row failed.
 #[derive(Debug)]
 pub(crate) enum PgError {
-    /// PostgreSQL or the way to it said no.
+    /// An error of PostgreSQL or of the connection.
     Sql(Error),
-    /// A stored value that this code never wrote.
+    /// A stored value that this code never writes.
     Damaged(String),
-    /// No answer within the time that one may take.
+    /// No reply within the time limit.
     Late,
 }
 
@@ -46,12 +46,12 @@ impl PgError {
         self.is(FENCED)
     }
 
-    /// Whether the number of the commit was set before.
+    /// Whether the number of the commit is in use.
     pub(crate) fn is_numbered(&self) -> bool {
         self.is(NUMBERED)
     }
 
-    /// Whether rows were not as the caller believed.
+    /// Whether rows were not as expected.
     pub(crate) fn is_surprise(&self) -> bool {
         self.is(SURPRISED) || self.code() == Some(&SqlState::UNIQUE_VIOLATION)
     }
@@ -69,15 +69,15 @@ impl PgError {
             PgError::Damaged(_) => false,
             PgError::Sql(error) => error.as_db_error().is_none_or(|told| {
                 let fatal = matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
-                // A server that is a standby, or whose schema was changed under what is prepared; and a pooler that
-                // speaks of its own troubles.
+                // The server is a standby, or its schema was changed after statements were prepared; or the error is
+                // a pooler's own.
                 let other = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::FEATURE_NOT_SUPPORTED];
                 fatal || other.contains(told.code()) || told.code().code().starts_with("08")
             }),
         }
     }
 
-    /// Whether nothing was written and the very same may work at once.
+    /// Whether nothing was written and an immediate retry may succeed.
     pub(crate) fn is_passing(&self) -> bool {
         self.code().is_some_and(|code| {
             [
@@ -89,7 +89,7 @@ impl PgError {
         })
     }
 
-    /// Whether the database does not hold what it should.
+    /// Whether the database contains invalid data.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, PgError::Damaged(_))
     }
@@ -127,7 +127,7 @@ impl From<Error> for PgError {
     }
 }
 
-/// A stored value that does not read as what it should be.
+/// An error for an invalid stored value.
 pub(crate) fn damaged(what: &str, why: impl fmt::Display) -> PgError {
     PgError::Damaged(format!("stored {what} is damaged: {why}"))
 }

@@ -53,7 +53,7 @@ fn numbers(counts: GroupCounts) -> [u64; 6] {
 }
 
 impl Reads<'_> {
-    /// The groups with these ids, in the order asked.
+    /// The groups with these ids, in the requested order.
     pub(crate) async fn groups(&self, ids: &[GroupId]) -> Result<Vec<Option<Group>>, PgError> {
         let rows = self.0.ask(reading(ids.iter().copied())).await?;
         let found = rows.iter().map(group).collect::<Result<Vec<_>, _>>()?;

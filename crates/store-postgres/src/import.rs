@@ -18,7 +18,7 @@ use crate::row::{get, number, text};
 use crate::spec::Specs;
 use crate::wire::{Step, Wire};
 
-/// A move into a database that is under way. Dropped, nothing of it remains.
+/// An import in progress. If it is dropped, nothing remains of it.
 pub struct Import {
     client: ClientWrapper,
     database: Database,
@@ -34,7 +34,7 @@ impl Database {
     /// Begins the import of another store. The database must be empty, and no node may hold its leadership.
     pub fn import(&self) -> Later<Result<Import, StoreError>> {
         let database = self.clone();
-        // The connection lives on the store's own runtime.
+        // The connection is driven by the store's own runtime.
         let begun = self.home.run(async move { Import::begin(database).await });
         Box::pin(async move { begun.await.unwrap_or_else(|| Err(crate::database::ended())) })
     }
@@ -64,7 +64,7 @@ impl Import {
         self.database.connector.wire(&self.client)
     }
 
-    /// The current leader, if any. From here on no node can take the leadership.
+    /// The current leader, if any. From now on no node can take the leadership.
     async fn holder(&self) -> Result<Option<String>, PgError> {
         let rows = self.wire().ask(Step::new(include_str!("sql/import_leadership.sql"))).await?;
         let leadership = rows.first().ok_or_else(|| damaged("leadership", "it is missing"))?;
@@ -89,7 +89,7 @@ impl Import {
         Ok((held, count(8)?))
     }
 
-    /// Writes a portion, reads it back, and compares.
+    /// Writes a chunk, reads it back, and compares.
     pub async fn put(&self, portion: &ExportChunk) -> Result<(), StoreError> {
         let failed = |trouble: PgError| trouble.while_doing("write to the target");
         self.wire().send(&steps(portion).map_err(failed)?).await.map_err(failed)?;
@@ -99,7 +99,7 @@ impl Import {
         }
     }
 
-    /// Ends the move: sets the numbers that are given once, compares the counts, and makes all of it last.
+    /// Ends the import: sets the counters, compares the counts, and commits.
     pub async fn finish(self, marks: Marks, held: Holdings) -> Result<(), StoreError> {
         let failed = |trouble: PgError| trouble.while_doing("end the move");
         let put = |name: &'static str, value: u64| {

@@ -22,12 +22,12 @@ use crate::row::get;
 use crate::wire::Step;
 
 const CHANNEL: &str = "jobhall_inbox";
-/// Between two looks: the database may have no way to say that there is something new, a word may be lost with its
-/// connection, and a program may want none to be said (`jobhall.notify`).
+/// Interval between two polls. The database may not be able to send notifications, a notification may be lost with
+/// its connection, and a program may disable them (`jobhall.notify`).
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The step that deletes the inbox rows of these idempotency keys. A missing row ends the
-/// transaction: its job was made, or the request was taken back.
+/// The step that deletes the inbox rows of these idempotency keys. A missing row aborts the transaction: its job
+/// exists already, or the request was withdrawn.
 pub(crate) fn taking(keys: &[&StoredIdempotencyKey]) -> Result<Option<Step>, PgError> {
     let of_inbox = keys.iter().filter(|key| key.scope == INBOX_SCOPE);
     let ids =
@@ -37,16 +37,16 @@ pub(crate) fn taking(keys: &[&StoredIdempotencyKey]) -> Result<Option<Step>, PgE
     Ok((count > 0).then(|| Step::new(include_str!("sql/take_inbox.sql")).with(ids).with(count)))
 }
 
-/// The rows, as the leader has them.
+/// The inbox as read by the leader.
 pub(crate) struct Rows {
     database: Database,
     epoch: u64,
-    /// Receives notifications of new rows; none where listening is not possible.
+    /// Receives notifications of new rows; none if listening is not possible.
     heard: Option<Arc<Mutex<watch::Receiver<()>>>>,
 }
 
 impl Rows {
-    /// Listens from now on, as long as this lives, where there is a way past poolers.
+    /// Starts to listen, as long as this value exists, if there is a connection without a pooler.
     pub(crate) fn open(database: &Database, epoch: u64) -> Rows {
         let heard = match listener(&database.connector, &database.options) {
             Ok(listener) => listener.map(|listener| {
@@ -95,7 +95,7 @@ impl Inbox for Rows {
             let Some(heard) = heard else { return tokio::time::sleep(LOOK).await };
             let mut heard = heard.lock().await;
             if let Ok(Err(_)) = tokio::time::timeout(LOOK, heard.changed()).await {
-                // There is no receiver any more.
+                // No receiver is left.
                 tokio::time::sleep(LOOK).await;
             }
         });

@@ -16,11 +16,11 @@ use crate::error::PgError;
 use crate::options::{Fault, Options, Point};
 use crate::wire::Step;
 
-/// After how many renewals nodes that are gone are forgotten.
+/// Number of renewals between two removals of expired nodes.
 const FORGET_EVERY: u32 = 10;
-/// How long a node may not be seen before it is forgotten.
+/// Time without a heartbeat after which a node is removed.
 pub(crate) const FORGET_MS: i64 = 30_000;
-/// Pause after a renewal that failed.
+/// Pause after a failed renewal.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// A node of the hall.
@@ -28,22 +28,20 @@ const AGAIN: Duration = Duration::from_millis(200);
 pub struct Node {
     /// Unique for every start of a process.
     pub name: String,
-    /// Where the other nodes reach it.
+    /// The address for other nodes.
     pub url: String,
 }
 
-/// Who leads.
+/// The current leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderSeen {
-    /// The node.
     pub node: Node,
-    /// Its epoch.
     pub epoch: u64,
-    /// For how long it leads if it does not renew.
+    /// How long it leads without a renewal.
     pub left_ms: u64,
 }
 
-/// How long this node may speak, and why no longer.
+/// How long this node may act as leader, and the reason when it may not.
 #[derive(Debug)]
 pub(crate) struct Term {
     begun: Instant,
@@ -53,7 +51,7 @@ pub(crate) struct Term {
 }
 
 impl Term {
-    /// A term confirmed for a request sent at that moment.
+    /// A term confirmed for a request sent at that time.
     pub(crate) fn new(sent: Instant, term: Duration) -> Term {
         Term { begun: sent, until_ms: AtomicU64::new(ms(term)), lost: watch::Sender::new(None) }
     }
@@ -67,12 +65,12 @@ impl Term {
         until.saturating_sub(self.begun.elapsed())
     }
 
-    /// Whether this node may speak.
+    /// Whether this node may act as leader.
     pub(crate) fn stands(&self) -> bool {
         self.lost.borrow().is_none() && !self.left().is_zero()
     }
 
-    /// It may no longer; the first reason stays.
+    /// Ends the term; the first reason is kept.
     pub(crate) fn lose(&self, why: &str) {
         self.lost.send_if_modified(|lost| {
             let first = lost.is_none();
@@ -81,7 +79,7 @@ impl Term {
         });
     }
 
-    /// Why it may no longer, once that is so.
+    /// Why the term ended, once it has.
     pub(crate) fn why(&self) -> String {
         if self.left().is_zero() {
             self.lose("the leadership was not renewed in time");
@@ -89,13 +87,13 @@ impl Term {
         self.lost.borrow().clone().unwrap_or_else(|| "the writer ended unexpectedly".to_owned())
     }
 
-    /// Waits until it may no longer, and returns why.
+    /// Waits for the end of the term, and returns the reason.
     pub(crate) async fn lost(&self) -> String {
         let mut told = self.lost.subscribe();
         while self.stands() {
             let left = self.left();
             tokio::select! {
-                // The sender lives as long as this borrow of it.
+                // The sender lives as long as this borrow.
                 _ = told.changed() => {}
                 () = tokio::time::sleep(left) => {}
             }
@@ -108,7 +106,7 @@ fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A term as a parameter of a statement.
+/// The term as a parameter of a statement.
 pub(crate) fn term_ms(options: &Options) -> i64 {
     i64::try_from(options.term.as_millis()).unwrap_or(i64::MAX)
 }
@@ -126,7 +124,7 @@ pub(crate) async fn renew(connector: Connector, options: Options, epoch: u64, te
             continue;
         }
         let sent = Instant::now();
-        // One that hangs leaves time for another.
+        // The time limit of a renewal leaves time for another one.
         let renewing =
             tokio::time::timeout(options.term / 3, once(&connector, &mut client, &options, epoch, turn));
         let renewed = tokio::select! {

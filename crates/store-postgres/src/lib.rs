@@ -59,20 +59,20 @@ use leadership::Term;
 use reads::Reads;
 use writer::Writer;
 
-/// A read on its way.
+/// A read in progress.
 type Reading<'r, T> = Pin<Box<dyn Future<Output = Result<T, PgError>> + Send + 'r>>;
 
-/// Pause before a read is tried again.
+/// Pause before a read is retried.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// The store, as the leader has it. Dropping it lets every waiting call end, and gives the leadership back;
-/// that takes a moment.
+/// The store of the leader. Dropping it lets all waiting calls finish, then releases the leadership; this takes a
+/// moment.
 pub struct Postgres {
     database: Database,
     epoch: u64,
     term: Arc<Term>,
     calls: mpsc::Sender<Call>,
-    /// A permit per read that runs or waits.
+    /// One permit per read that runs or waits.
     reads: Arc<Semaphore>,
 }
 
@@ -103,25 +103,26 @@ impl Postgres {
         Ok(Postgres { database, epoch, term, calls, reads })
     }
 
-    /// The epoch at which this node leads.
+    /// The epoch of this node's leadership.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Tells why, once the leadership is lost: taken over, given back, or not renewed in time by the monotonic clock.
+    /// Resolves with the reason once the leadership is lost: taken over, released, or not renewed in time by the
+    /// monotonic clock.
     pub fn lost(&self) -> Later<String> {
         let term = self.term.clone();
         let losing = self.database.home.run(async move { term.lost().await });
         Box::pin(async move { losing.await.unwrap_or_else(|| "the store ended".to_owned()) })
     }
 
-    /// Gives the leadership back, after the calls made so far, so that another node may take it at once.
+    /// Releases the leadership after all previous calls, so that another node can take it immediately.
     pub fn leave(&self) -> Later<()> {
         let (reply, left) = oneshot::channel();
         let (calls, term) = (self.calls.clone(), self.term.clone());
         let leaving = self.database.home.run(async move {
             if calls.send(Call::Leave(reply)).await.is_ok() {
-                // A writer that ended has given it back already.
+                // A writer that ended has already released it.
                 let _ = left.await;
             }
             term.lose("the leadership was given back");
@@ -129,7 +130,7 @@ impl Postgres {
         Box::pin(async move { leaving.await.unwrap_or(()) })
     }
 
-    /// Hands a call to the writer at once, so that calls take effect in the order they were made.
+    /// Passes a call to the writer immediately, so that calls take effect in the order they were made.
     fn call<T: Send + 'static>(&self, call: impl FnOnce(Reply<T>) -> Call) -> Later<Result<T, CommitError>> {
         let (reply, answer) = oneshot::channel();
         let sent = self.calls.try_send(call(reply));
@@ -143,7 +144,7 @@ impl Postgres {
         })
     }
 
-    /// Reads on a connection of the pool, again on another if that one broke.
+    /// Reads on a connection of the pool, and retries on another if it broke.
     fn read<T: Send + 'static>(
         &self,
         read: impl for<'r> Fn(Reads<'r>) -> Reading<'r, T> + Send + Sync + 'static,

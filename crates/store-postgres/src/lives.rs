@@ -1,4 +1,4 @@
-//! Lives as columns, for statements that write many jobs at once.
+//! Job status as columns, for statements that write many jobs at once.
 
 use jobhall_core::{Job, JobId, JobStatus, Key, Lease, Leased, State, StopWhy, Time, WaitFor};
 use jobhall_store::{KeyPlace, key_place};
@@ -18,43 +18,43 @@ pub(crate) fn key_of(job: &Job) -> Option<String> {
     job.spec.key.as_ref().map(Key::as_str).map(|key| key_text(job.spec.job_type.as_str(), key))
 }
 
-/// Rows of `jobs` to be written.
+/// Rows of `jobs` to write.
 #[derive(Default)]
 pub(crate) struct Lives<'a> {
     rows: Vec<Row<'a>>,
-    /// Whether there is something particular about one of them, or one has a key to take.
+    /// Whether a row has a rare column, or a key to take.
     odd: bool,
 }
 
-/// One of them.
+/// One row.
 struct Row<'a> {
     id: JobId,
     life: &'a JobStatus,
-    /// The whole job, where it takes its place on its key.
+    /// The whole job, if it takes its place on its key.
     job: Option<&'a Job>,
-    /// The rev that a change is believed to meet.
+    /// The expected rev of a change.
     expected: u32,
 }
 
 impl<'a> Lives<'a> {
-    /// Whether there is nothing to write.
+    /// Whether there are no rows to write.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// A job with its place on its key.
+    /// Adds a job with its place on its key.
     pub(crate) fn push_job(&mut self, job: &'a Job) {
         self.odd |= job.spec.key.is_some() || !job.life.is_plain();
         self.rows.push(Row { id: job.id, life: &job.life, job: Some(job), expected: 0 });
     }
 
-    /// A change that is believed to meet this rev.
+    /// Adds a change with this expected rev.
     pub(crate) fn push_change(&mut self, id: JobId, expected: u32, life: &'a JobStatus) {
         self.odd |= !life.is_plain();
         self.rows.push(Row { id, life, job: None, expected });
     }
 
-    /// New jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
+    /// New jobs. If no row is odd, half the columns are not sent, and the rest is sent as shapes.
     pub(crate) fn inserted(&self) -> Result<Vec<Step>, PgError> {
         if self.odd || self.rows.iter().any(|row| row.life.state.ended_at().is_some()) {
             return Ok(vec![self.placed(include_str!("sql/insert_job.sql"))?]);
@@ -63,7 +63,7 @@ impl<'a> Lives<'a> {
         Ok(parts.iter().map(|part| shaped(part, include_str!("sql/insert_plain.sql"))).collect())
     }
 
-    /// Changes that are believed to meet their revs. Where none of them is odd, the others are cleared unsent.
+    /// Changes with their expected revs. If no row is odd, the rare columns are cleared without sending them.
     pub(crate) fn changed(&self) -> Result<Vec<Step>, PgError> {
         if self.odd {
             let step = self.columns(include_str!("sql/change_job.sql"))?;
@@ -124,7 +124,7 @@ impl<'a> Lives<'a> {
     }
 }
 
-/// The columns of jobs that are not odd, but for their end.
+/// The columns of jobs that are not odd, except for their end.
 fn shaped<'a>(part: &Shapes<'_, Row<'a>>, sql: &'static str) -> Step {
     let step = Step::new(sql).with(part.rows(|row| number(row.id))).with(part.rows(Row::lease_id));
     let step = step.with(part.numbers()).with(part.each(Row::rev)).with(part.each(Row::state));
@@ -136,7 +136,7 @@ fn shaped<'a>(part: &Shapes<'_, Row<'a>>, sql: &'static str) -> Step {
     step.with(part.each(Row::started_at))
 }
 
-/// Whether two jobs that are not odd differ in nothing but id, lease and end.
+/// Whether two jobs that are not odd differ only in id, lease and end.
 fn lived_alike(a: &Row<'_>, b: &Row<'_>) -> bool {
     let counted = |row: &Row<'_>| {
         let JobStatus { rev, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, .. } = row.life;
@@ -256,7 +256,7 @@ impl<'a> Row<'a> {
         self.life.hold.then_some(true)
     }
 
-    /// What comes with an attempt, also with one that waits for the outside.
+    /// The lease of an attempt, also of one that waits for external work.
     fn held(&self) -> Option<&'a Leased> {
         match &self.life.state {
             State::Waiting(waiting) => Some(&waiting.held),
@@ -282,12 +282,12 @@ impl<'a> Row<'a> {
         self.held().and_then(|held| held.early.as_ref()).map(to_json).transpose()
     }
 
-    /// Its key, where it has this place on it.
+    /// Its key, if it has this place on it.
     fn key(&self, place: KeyPlace) -> Option<String> {
         self.job.filter(|_| key_place(&self.life.state) == place).and_then(key_of)
     }
 
-    /// Whether it leaves its key.
+    /// Whether it releases its key.
     fn frees(&self) -> bool {
         key_place(&self.life.state) == KeyPlace::Free
     }

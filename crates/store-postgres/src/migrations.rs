@@ -1,8 +1,8 @@
 //! The schema over time: an ordered list that only grows. Each migration runs in one transaction with the row that
 //! records it, under a lock that lets one node migrate at a time.
 //!
-//! The checksum guards against an edited migration, not against an attacker: databases that ran another text have
-//! another schema than this code believes.
+//! The checksum guards against an edited migration, not against an attacker: a database that ran another text has
+//! another schema than this code expects.
 
 #[cfg(test)]
 mod tests;
@@ -19,9 +19,8 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(1245659720)";
 /// One step of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Migration {
-    /// Its name, for people.
+    /// The name, for people.
     pub(crate) name: &'static str,
-    /// Its statements.
     pub(crate) sql: &'static str,
 }
 
@@ -42,7 +41,7 @@ fn checksum(text: &str) -> i64 {
     text.bytes().fold(0xCBF2_9CE4_8422_2325, fold).cast_signed()
 }
 
-/// Refuses what this program must not touch, and runs what has not run yet.
+/// Refuses a schema that this program must not change, and runs the pending migrations.
 pub(crate) async fn run(wire: &Wire<'_>, list: &[Migration]) -> Result<(), StoreError> {
     let failed = |trouble: PgError| trouble.while_doing("migrate the database");
     loop {
@@ -57,7 +56,7 @@ pub(crate) async fn run(wire: &Wire<'_>, list: &[Migration]) -> Result<(), Store
     }
 }
 
-/// Runs the next one; false if there is none.
+/// Runs the next migration; false if there is none.
 async fn next(wire: &Wire<'_>, list: &[Migration]) -> Result<bool, StoreError> {
     let failed = |trouble: PgError| trouble.while_doing("migrate the database");
     let applied = applied(wire).await?;
@@ -73,7 +72,7 @@ async fn next(wire: &Wire<'_>, list: &[Migration]) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// The recorded migrations in order. A schema of our name without that record is another program's.
+/// The recorded migrations in order. A schema of this name without that record belongs to another program.
 async fn applied(wire: &Wire<'_>) -> Result<Vec<(i32, String, i64)>, StoreError> {
     let failed = |trouble: PgError| trouble.while_doing("read the migrations of the database");
     let step = Step::new(include_str!("sql/recorded.sql"));

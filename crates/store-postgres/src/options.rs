@@ -4,18 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A moment at which a test may look on, wait or break something.
+/// A point at which a test may observe, wait or inject a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// A transaction is decided, nothing of it is sent.
+    /// A transaction is decided and not sent.
     Begin,
-    /// A transaction is committed, no caller was answered.
+    /// A transaction is committed and no caller was answered.
     Committed,
     /// Before the leadership is renewed.
     Renew,
 }
 
-/// What a test lets go wrong there.
+/// The injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The connection breaks, so that the outcome is unknown.
@@ -30,31 +30,33 @@ pub type Hook = Arc<dyn Fn(Point) -> Option<Fault> + Send + Sync>;
 /// How a database is opened. The defaults are meant for production; only the URL is required.
 #[derive(Clone)]
 pub struct Options {
-    /// Where the database is: `postgres://user:password@host:port/name`, a socket directory percent-encoded as the
-    /// host. `sslmode` may be `disable`, `prefer` (the default: TLS if there is any), `require` (TLS, any certificate)
-    /// or `verify-full` (TLS, and the certificate must be for this host). `sslrootcert` names a file of trusted
-    /// certificates, or `system` for those of the system (the default of `verify-full`); with it, `require` checks as
-    /// `verify-full` does. Several hosts parted by commas: the one that takes writes is used.
+    /// The URL of the database: `postgres://user:password@host:port/name`; a socket directory is given
+    /// percent-encoded as the host. `sslmode` may be `disable`, `prefer` (the default: TLS if available), `require`
+    /// (TLS, any certificate) or `verify-full` (TLS, and the certificate must be valid for this host). `sslrootcert`
+    /// names a file of trusted certificates, or `system` for those of the system (the default of `verify-full`); with
+    /// it, `require` checks like `verify-full`. With several hosts, separated by commas, the one that accepts writes
+    /// is used.
     pub url: String,
-    /// Whether a pooler in transaction mode is in between: then statements are not prepared, and nothing is left in
-    /// a session.
+    /// Whether a pooler in transaction mode is in between: then statements are not prepared, and no session state is
+    /// used.
     pub pooled: bool,
-    /// A URL past the pooler, on which the database notifies of a new leader. Without one, a node
-    /// behind a pooler sees that when it looks.
+    /// A URL without the pooler, on which the database sends notifications of a new leader. Without it, a node behind
+    /// a pooler detects a new leader by polling.
     pub direct_url: Option<String>,
-    /// How many connections read.
+    /// Number of read connections.
     pub readers: usize,
-    /// How many calls may wait for the writer, and how many reads for a connection; one more is refused.
+    /// Maximum number of calls that wait for the writer, and of reads that wait for a connection; further ones are
+    /// refused.
     pub waiting: usize,
-    /// How many rows one transaction takes at most, unless a single call has more.
+    /// Maximum number of rows in one transaction, unless a single call has more.
     pub rows_per_transaction: usize,
-    /// How long the leadership is held without being renewed.
+    /// Term of the leadership without a renewal.
     pub term: Duration,
-    /// How often it is renewed.
+    /// Interval between two renewals.
     pub renew_every: Duration,
     /// How long a read is retried while the database is unreachable.
     pub patience: Duration,
-    /// Looks on, waits or breaks something; for tests.
+    /// Observes, waits or injects a fault; for tests.
     pub hook: Option<Hook>,
 }
 
@@ -75,7 +77,7 @@ impl Options {
         }
     }
 
-    /// What a test lets go wrong here. It may block.
+    /// The injected fault at this point. The hook may block.
     pub(crate) fn fault(&self, point: Point) -> Option<Fault> {
         let hook = self.hook.as_ref()?;
         tokio::task::block_in_place(|| hook(point))
@@ -84,7 +86,7 @@ impl Options {
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The URL may hold a password.
+        // The URL may contain a password.
         f.debug_struct("Options")
             .field("pooled", &self.pooled)
             .field("readers", &self.readers)

@@ -14,7 +14,7 @@ use crate::row::{self, get, number};
 use crate::upkeep;
 use crate::wire::{Step, Wire};
 
-/// Ids looked at for one page of a list.
+/// Number of ids scanned for one page of a list.
 const STRETCH: i64 = 100_000;
 
 const JOB: &str = include_str!("sql/job.sql");
@@ -22,7 +22,7 @@ const JOB: &str = include_str!("sql/job.sql");
 /// The reads over one connection.
 pub(crate) struct Reads<'c>(pub(crate) Wire<'c>);
 
-/// These state codes as bits; all of them if there is none.
+/// The state codes as bits; all states if the list is empty.
 fn state_bits(states: &[StateName]) -> i64 {
     let bits = states.iter().fold(0, |bits, &state| bits | 1 << state as i64);
     if bits == 0 { i64::MAX } else { bits }
@@ -39,7 +39,7 @@ pub(crate) fn reading(ids: impl IntoIterator<Item = JobId>) -> Step {
 }
 
 impl Reads<'_> {
-    /// The jobs with these ids, in the order asked.
+    /// The jobs with these ids, in the requested order.
     pub(crate) async fn jobs(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, PgError> {
         let rows = self.0.ask(reading(ids.iter().copied())).await?;
         let jobs = rows.iter().map(row::job).collect::<Result<Vec<_>, _>>()?;
@@ -53,7 +53,7 @@ impl Reads<'_> {
         self.0.ask(step).await?.iter().map(row::attempt).collect()
     }
 
-    /// The blocks that are not closed.
+    /// The open blocks.
     pub(crate) async fn all_blocks(&self) -> Result<Vec<Block>, PgError> {
         let rows = self.0.ask(Step::new(include_str!("sql/blocks.sql"))).await?;
         rows.iter().map(upkeep::block).collect()
@@ -107,7 +107,7 @@ impl Reads<'_> {
         self.0.ask(step.with(limit(at_most))).await?.iter().map(completed).collect()
     }
 
-    /// Jobs that the filter shows, newest id first, within one stretch of ids.
+    /// Jobs that match the filter, newest id first, within one range of ids.
     pub(crate) async fn page(
         &self,
         filter: &JobFilter,
@@ -148,14 +148,14 @@ impl Reads<'_> {
         rows.iter().map(setting).collect()
     }
 
-    /// Acts, newest first.
+    /// Audit entries, newest first.
     pub(crate) async fn acts(&self, before: Option<u64>, at_most: usize) -> Result<Vec<AuditRow>, PgError> {
         let below = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
         let step = Step::new(include_str!("sql/audit.sql")).with(below).with(limit(at_most));
         self.0.ask(step).await?.iter().map(act).collect()
     }
 
-    /// A stretch of the feed.
+    /// A page of the feed.
     pub(crate) async fn feed_page(&self, after: u64, at_most: usize) -> Result<FeedPage, PgError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let step = Step::new(include_str!("sql/feed.sql")).with(after).with(limit(at_most));

@@ -1,4 +1,4 @@
-//! Jobs as rows: how lives become columns, and how a row is read. The conversion is lossless.
+//! Jobs as rows: conversion to columns, and from a row. The conversion is lossless.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio_postgres::types::FromSql;
 use crate::error::{PgError, damaged};
 use crate::spec;
 
-/// A stop on its way, as stored.
+/// The stored form of a pending stop.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct StoredStop {
     pub(crate) at: i64,
@@ -24,15 +24,15 @@ pub(crate) struct StoredStop {
     pub(crate) timed_out: bool,
 }
 
-/// A suspended attempt, as stored.
+/// The stored form of a suspended attempt.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct StoredWait {
     pub(crate) since: i64,
-    /// None: it waits for jobs, else for the outside.
+    /// None: it waits for jobs; otherwise for external work.
     pub(crate) until: Option<i64>,
 }
 
-/// An id as a column has it.
+/// An id as a column value.
 pub(crate) fn number(id: JobId) -> i64 {
     id.get().cast_signed()
 }
@@ -159,7 +159,7 @@ fn code(row: &Row, column: usize) -> Result<usize, PgError> {
     usize::try_from(code).map_err(|error| damaged("code", error))
 }
 
-/// The name of a state code.
+/// The state of a code.
 pub(crate) fn state_name(row: &Row, column: usize) -> Result<StateName, PgError> {
     let code = code(row, column)?;
     StateName::ALL.get(code).copied().ok_or_else(|| damaged("state code", code))
@@ -170,12 +170,10 @@ fn outcome(row: &Row, column: usize) -> Result<Outcome, PgError> {
     Outcome::ALL.get(code).copied().ok_or_else(|| damaged("outcome code", code))
 }
 
-/// A type's name.
 pub(crate) fn job_type(text: &str) -> Result<TypeName, PgError> {
     TypeName::new(text).map_err(|error| damaged("type", error))
 }
 
-/// A job's key.
 pub(crate) fn key(text: &str) -> Result<Key, PgError> {
     Key::new(text).map_err(|error| damaged("key", error))
 }
@@ -188,7 +186,6 @@ fn moment(ms: i64) -> Result<Time, PgError> {
     Time::from_ms(ms).map_err(|error| damaged("time", error))
 }
 
-/// A moment.
 pub(crate) fn time(row: &Row, column: usize) -> Result<Time, PgError> {
     moment(get(row, column)?)
 }
@@ -201,7 +198,6 @@ fn id(number: i64) -> Result<JobId, PgError> {
     JobId::new(number.cast_unsigned()).map_err(|error| damaged("id", error))
 }
 
-/// A job's id.
 pub(crate) fn job_id(row: &Row, column: usize) -> Result<JobId, PgError> {
     id(get(row, column)?)
 }
@@ -211,7 +207,7 @@ pub(crate) fn job_id_or_null(row: &Row, column: usize) -> Result<Option<JobId>, 
     get::<Option<i64>>(row, column)?.map(id).transpose()
 }
 
-/// Ids out of numbers.
+/// Converts numbers to ids.
 pub(crate) fn ids(numbers: impl IntoIterator<Item = i64>) -> Result<Vec<JobId>, PgError> {
     numbers.into_iter().map(id).collect()
 }
@@ -221,17 +217,17 @@ pub(crate) fn flag(row: &Row, column: usize) -> Result<bool, PgError> {
     Ok(get::<Option<bool>>(row, column)?.unwrap_or(false))
 }
 
-/// A text, not copied.
+/// A text, borrowed.
 pub(crate) fn text(row: &Row, column: usize) -> Result<&str, PgError> {
     get(row, column)
 }
 
-/// A text, not copied, or NULL.
+/// A text, borrowed, or NULL.
 pub(crate) fn text_or_null(row: &Row, column: usize) -> Result<Option<&str>, PgError> {
     get(row, column)
 }
 
-/// A number of 32 bits.
+/// A 32-bit number.
 pub(crate) fn bits(row: &Row, column: usize) -> Result<u32, PgError> {
     Ok(get::<i32>(row, column)?.cast_unsigned())
 }
@@ -240,7 +236,7 @@ fn small(row: &Row, column: usize) -> Result<u16, PgError> {
     u16::try_from(get::<i32>(row, column)?).map_err(|error| damaged("count", error))
 }
 
-/// A number of 16 bytes.
+/// A 16-byte number.
 pub(crate) fn number128(bytes: &[u8]) -> Result<u128, PgError> {
     let bytes = bytes.try_into().map_err(|_| damaged("number", "it does not have 16 bytes"))?;
     Ok(u128::from_be_bytes(bytes))

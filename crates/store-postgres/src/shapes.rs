@@ -2,21 +2,21 @@
 //! Each such combination of values, a shape, is sent once, and a row refers to its shape by number. The server
 //! unpacks an array parameter value by value, which costs more than the row itself.
 
-/// Shapes of one statement. The server looks a shape up by counting from the first.
+/// Maximum number of shapes in one statement. The server finds a shape by counting from the first.
 const MOST: usize = 128;
 
-/// Rows that go in one statement, and their shapes.
+/// Rows of one statement, and their shapes.
 #[derive(Debug)]
 pub(crate) struct Shapes<'r, R> {
     rows: &'r [R],
     /// The shape of each row, from 1.
     numbers: Vec<i16>,
-    /// A row that has it, for each shape.
+    /// For each shape, a row that has it.
     shapes: Vec<&'r R>,
 }
 
 impl<'r, R> Shapes<'r, R> {
-    /// The shapes of these rows; `alike` says whether two have the same.
+    /// The shapes of these rows; `alike` returns whether two rows have the same shape.
     pub(crate) fn of(mut rows: &'r [R], alike: impl Fn(&R, &R) -> bool) -> Vec<Shapes<'r, R>> {
         let mut parts = Vec::new();
         while !rows.is_empty() {
@@ -27,11 +27,11 @@ impl<'r, R> Shapes<'r, R> {
         parts
     }
 
-    /// As many as go in one statement.
+    /// As many rows as fit in one statement.
     fn first_of(rows: &'r [R], alike: impl Fn(&R, &R) -> bool) -> Shapes<'r, R> {
         let (mut numbers, mut shapes): (_, Vec<&R>) = (Vec::with_capacity(rows.len()), Vec::new());
         for row in rows {
-            // The one before is most often the one.
+            // Usually the shape is that of the previous row.
             let at = match shapes.iter().rposition(|known| alike(known, row)) {
                 Some(at) => at,
                 None if shapes.len() == MOST => break,
@@ -50,17 +50,17 @@ impl<'r, R> Shapes<'r, R> {
         self.numbers.clone()
     }
 
-    /// The columns that each row has separately.
+    /// A column with a value per row.
     pub(crate) fn rows<T>(&self, column: impl Fn(&R) -> T) -> Vec<T> {
         self.rows.iter().map(column).collect()
     }
 
-    /// What the shapes have.
+    /// A column with a value per shape.
     pub(crate) fn each<T>(&self, column: impl Fn(&R) -> T) -> Vec<T> {
         self.shapes.iter().map(|row| column(row)).collect()
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn count(&self) -> i64 {
         i64::try_from(self.rows.len()).unwrap_or(i64::MAX)
     }

@@ -15,33 +15,33 @@ use crate::row::{
 use crate::shapes::Shapes;
 use crate::wire::Step;
 
-/// Rows of `specs` to be written.
+/// Rows of `specs` to write.
 #[derive(Default)]
 pub(crate) struct Specs<'a> {
     rows: Vec<Asked<'a>>,
-    /// Whether one of them asks for something in particular.
+    /// Whether a row has a rare column.
     odd: bool,
 }
 
-/// One of them.
+/// One row.
 struct Asked<'a> {
     id: JobId,
     spec: &'a JobSpec,
 }
 
 impl<'a> Specs<'a> {
-    /// Whether there is nothing to write.
+    /// Whether there are no rows to write.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// What is asked for by a job.
+    /// Adds the spec of a job.
     pub(crate) fn push(&mut self, id: JobId, spec: &'a JobSpec) {
         self.odd |= !spec.is_plain() || spec.retry_of.is_some();
         self.rows.push(Asked { id, spec });
     }
 
-    /// Those of new jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
+    /// The specs of new jobs. If no row is odd, half the columns are not sent, and the rest is sent as shapes.
     pub(crate) fn inserted(&self) -> Result<Vec<Step>, PgError> {
         if self.odd {
             return Ok(vec![self.step(include_str!("sql/insert_spec.sql"))?]);
@@ -76,7 +76,7 @@ impl<'a> Specs<'a> {
         self.company(self.wishes(step))
     }
 
-    /// When and where they may run.
+    /// The columns about time and place.
     fn wishes(&self, step: Step) -> Step {
         let told = |text: &'a str| Some(text).filter(|text| !text.is_empty());
         let step = step.with(self.column(|row| told(row.spec.uses.as_str())));
@@ -90,7 +90,7 @@ impl<'a> Specs<'a> {
         step.with(self.column(|row| row.spec.timeouts.silence_ms.map(u64::cast_signed)))
     }
 
-    /// Whom they belong to and come after.
+    /// The columns about owner, group and dependencies.
     fn company(&self, step: Step) -> Result<Step, PgError> {
         let step = step.with(self.texts(|spec| spec.after.iter().map(|id| id.get()).collect::<Vec<_>>())?);
         let step = step.with(self.column(|row| row.spec.after_any.then_some(true)));
@@ -107,7 +107,7 @@ impl<'a> Specs<'a> {
         self.rows.iter().map(of).collect()
     }
 
-    /// Lists as JSON; none where a list is empty.
+    /// Lists as JSON; none for an empty list.
     fn texts<T: Serialize>(
         &self,
         of: impl Fn(&'a JobSpec) -> Vec<T>,
@@ -117,7 +117,7 @@ impl<'a> Specs<'a> {
     }
 }
 
-/// Whether two that are not odd differ in nothing but id, key and params.
+/// Whether two specs that are not odd differ only in id, key and params.
 fn asked_alike(a: &Asked<'_>, b: &Asked<'_>) -> bool {
     let (a, b) = (a.spec, b.spec);
     a.created_at == b.created_at
@@ -151,7 +151,7 @@ impl<'a> Asked<'a> {
         self.spec.retry.max_attempts.into()
     }
 
-    /// Which one it is, its first pause and its longest.
+    /// The kind, the first delay and the maximum delay.
     fn backoff(&self) -> (i16, i64, Option<i64>) {
         let (which, ms, cap_ms) = match self.spec.retry.backoff {
             Backoff::Constant { ms } => (0, ms, None),
@@ -244,7 +244,6 @@ fn ms_or_null(row: &Row, column: usize) -> Result<Option<u64>, PgError> {
     Ok(get::<Option<i64>>(row, column)?.map(i64::cast_unsigned))
 }
 
-/// An owner.
 pub(crate) fn owner(text: &str) -> Result<Owner, PgError> {
     Owner::new(text).map_err(|error| damaged("owner", error))
 }

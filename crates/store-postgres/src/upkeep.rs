@@ -8,10 +8,10 @@ use crate::error::{PgError, damaged};
 use crate::row::{self, get, ids, number};
 use crate::wire::{Step, Wire};
 
-/// The largest id there can be.
+/// The largest possible id.
 const LARGEST: i64 = jobhall_core::bounds::JOB_ID.cast_signed();
 
-/// Lends the next ids; none when so many are not left.
+/// Assigns the next ids; none if not enough ids are left.
 pub(crate) async fn lend_block(wire: &Wire<'_>, size: u64) -> Result<Option<Block>, PgError> {
     let Some(size) = i64::try_from(size.max(1)).ok().filter(|&size| size <= LARGEST) else { return Ok(None) };
     let step = Step::new(include_str!("sql/lend_block.sql")).with(size).with(LARGEST);
@@ -35,7 +35,7 @@ pub(crate) async fn settle(wire: &Wire<'_>, changes: &[BlockChange]) -> Result<(
     Ok(())
 }
 
-/// Removes what upkeep chose.
+/// Removes the given rows.
 pub(crate) async fn remove(wire: &Wire<'_>, prune: &Prune) -> Result<Pruned, PgError> {
     let mut pruned = Pruned::default();
     if !prune.jobs.is_empty() {

@@ -8,9 +8,8 @@ use tokio_postgres::{Error, Row, Statement};
 
 use crate::error::PgError;
 
-/// A value or a column of values whose type in PostgreSQL is known without asking the server.
+/// A value or a column of values whose PostgreSQL type is known without a query.
 pub(crate) trait Param: ToSql + Sync + Send {
-    /// That type.
     const TYPE: Type;
 }
 
@@ -29,7 +28,7 @@ params! {
     Vec<Vec<u8>> => BYTEA_ARRAY, Vec<Option<LeaseBytes>> => BYTEA_ARRAY,
 }
 
-/// A lease as it is stored.
+/// The stored form of a lease.
 #[derive(Debug)]
 pub(crate) struct LeaseBytes(pub(crate) [u8; 16]);
 
@@ -49,7 +48,7 @@ impl ToSql for LeaseBytes {
     to_sql_checked!();
 }
 
-/// A statement with its parameters, as they go to the server: it may be sent while what they came from goes on.
+/// A statement with its encoded parameters. It owns its data, so it may be sent while the sources change.
 pub(crate) struct Step {
     sql: &'static str,
     params: Vec<Encoded>,
@@ -57,12 +56,12 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// A statement without parameters yet.
+    /// A statement without parameters.
     pub(crate) fn new(sql: &'static str) -> Step {
         Step { sql, params: Vec::new(), types: Vec::new() }
     }
 
-    /// With the next parameter.
+    /// Adds the next parameter.
     #[allow(clippy::needless_pass_by_value)] // nearly all are made for this call
     pub(crate) fn with<P: Param>(mut self, param: P) -> Step {
         let mut bytes = BytesMut::new();
@@ -81,7 +80,7 @@ impl Step {
 enum Encoded {
     Null,
     Bytes(BytesMut),
-    /// It cannot be encoded; reported when it is sent.
+    /// The value cannot be encoded; the error is reported when the step is sent.
     Unfit(String),
 }
 
@@ -109,13 +108,12 @@ impl ToSql for Encoded {
     to_sql_checked!();
 }
 
-/// What one step gave.
+/// The result of one step.
 pub(crate) type Answer = Result<Vec<Row>, Error>;
 
-/// A connection with the statements it has prepared, or none behind a transaction pooler: there the next transaction
-/// may meet another server process.
+/// A connection with its prepared statements. Behind a transaction pooler there are none, because the next
+/// transaction may use another server process.
 pub(crate) struct Wire<'c> {
-    /// The connection.
     pub(crate) client: &'c ClientWrapper,
     /// Whether statements are prepared.
     pub(crate) prepares: bool,
@@ -127,7 +125,7 @@ impl Wire<'_> {
         self.send_prepared(steps, &self.prepare(steps).await?).await
     }
 
-    /// What [`Wire::send_prepared`] needs.
+    /// Prepares the statements for [`Wire::send_prepared`].
     pub(crate) async fn prepare(&self, steps: &[Step]) -> Result<Vec<Option<Statement>>, PgError> {
         let mut ready = Vec::with_capacity(steps.len());
         for step in steps {
@@ -136,7 +134,7 @@ impl Wire<'_> {
         Ok(ready)
     }
 
-    /// Sends them all when it is first polled.
+    /// Sends all steps when it is first polled.
     pub(crate) async fn send_prepared(
         &self,
         steps: &[Step],

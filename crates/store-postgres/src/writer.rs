@@ -28,7 +28,7 @@ use crate::options::Options;
 use ahead::{AHEAD, Sent, answered};
 use transaction::Line;
 
-/// What one transaction does.
+/// The work of one transaction.
 enum Work<'a> {
     Units(&'a Batch),
     Block(u64),
@@ -36,7 +36,7 @@ enum Work<'a> {
     Prune(&'a Prune),
 }
 
-/// What came of it.
+/// The result of one transaction.
 enum Outcome {
     Units(Vec<Committed>, Numbers),
     Block(Option<Block>),
@@ -44,17 +44,17 @@ enum Outcome {
     Pruned(Pruned),
 }
 
-/// The task's own.
+/// The state of the task.
 pub(crate) struct Writer {
     line: Line,
-    /// What is to be done, oldest first.
+    /// Pending calls, oldest first.
     waiting: VecDeque<Call>,
-    /// Commits that the server has and did not answer, in the order of their numbers.
+    /// Commits sent to the server and not answered, ordered by number.
     sent: VecDeque<Sent>,
 }
 
 impl Writer {
-    /// Connects, and reads what a writer must know, after the leadership was taken: no other commits any more.
+    /// Connects, and reads the counters after the leadership was taken: no other node can commit any more.
     pub(crate) async fn begin(
         connector: Connector,
         options: Options,
@@ -65,7 +65,7 @@ impl Writer {
         Ok(Writer { line, waiting: VecDeque::new(), sent: VecDeque::new() })
     }
 
-    /// Until the store is dropped and nothing waits any more, or it must stop; then the leadership is given back.
+    /// Runs until the store is dropped and no calls wait, or it must stop; then releases the leadership.
     pub(crate) async fn serve(mut self, mut calls: mpsc::Receiver<Call>) {
         loop {
             match self.waiting.pop_front() {
@@ -89,7 +89,7 @@ impl Writer {
         self.line.leave().await;
     }
 
-    /// Takes every commit that waits, up to the bound of rows, for one transaction; another call comes after it.
+    /// Collects all waiting commits, up to the row limit, for one transaction; another kind of call comes after it.
     fn gather(&mut self, first: Call, calls: &mut mpsc::Receiver<Call>) {
         let mut batch = match first {
             Call::Commit(batch) => batch,
@@ -110,7 +110,8 @@ impl Writer {
         self.waiting.extend(other);
     }
 
-    /// Does what is next; if that must wait for what is sent, it stays the next, and the first of those is waited for.
+    /// Executes the next call. If it must wait for sent commits, it stays the next one, and the first of those is
+    /// awaited.
     async fn go_on(&mut self, next: Call) {
         if !self.line.term.stands() {
             return next.stop(&self.line.term.why());
@@ -130,7 +131,7 @@ impl Writer {
         }
     }
 
-    /// Does it with nothing else under way.
+    /// Executes a call while no other is in progress.
     async fn alone(&mut self, call: Call) {
         match call {
             Call::Commit(batch) => self.commit(batch).await,
@@ -156,7 +157,7 @@ impl Writer {
     async fn commit(&mut self, batch: Batch) {
         match self.commit_units(&batch).await {
             Ok(answers) => batch.answer(answers),
-            // What the server refuses for one of them must not be held against the others.
+            // An error of the server for one of the commits must not affect the others.
             Err(CommitError::NotCommitted { full: false, .. }) if batch.units.len() > 1 => {
                 for part in batch.parts() {
                     match self.commit_units(&part).await {

@@ -1,5 +1,5 @@
-//! The next commit is sent before the one in front is answered: whatever becomes of the one in front, each is done once,
-//! in its order.
+//! Pipelined commits: the next commit is sent before the previous one is answered. Whatever happens to the previous
+//! one, each is executed once and in order.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -19,7 +19,7 @@ use jobhall_throwaway::{Cluster, Database, Shared};
 
 type Answer = Later<Result<Committed, CommitError>>;
 
-/// A store whose database holds back every insert of a job at a gate.
+/// A store whose database blocks every insert of one job at a gate.
 struct Gated {
     database: Database,
     store: Postgres,
@@ -28,7 +28,7 @@ struct Gated {
 }
 
 impl Gated {
-    /// The gate is shut for the job. The connection breaks where the fault says so.
+    /// Closes the gate for this job. The connection breaks where the fault returns true.
     fn at(job: u64, fault: impl Fn(Point) -> bool + Send + Sync + 'static) -> Gated {
         let shared = Cluster::shared();
         let database = shared.database();
@@ -36,7 +36,7 @@ impl Gated {
         Gated { _shared: Some(shared), ..Gated::by(database, job, &url, fault) }
     }
 
-    /// The same with a database and a way to it.
+    /// With this database and this path to it.
     fn by(
         database: Database,
         job: u64,
@@ -53,7 +53,7 @@ impl Gated {
         };
         let term = Duration::from_secs(600);
         let store = take(Options { hook: Some(Arc::new(hook)), term, ..Options::new(url) });
-        // The first use of a statement prepares it, which waits for what is under way.
+        // The first use of a statement prepares it, which waits for commits in progress.
         for units in beginning() {
             assert!(wait(store.commit(units)).is_ok());
         }
@@ -69,7 +69,7 @@ impl Gated {
         Gated { database, store, begun, _shared: None }
     }
 
-    /// Makes two commits and waits until both are sent and the one at the gate has arrived there.
+    /// Makes two commits and waits until both are sent and the one with the job has reached the gate.
     fn two(&self, first: Vec<Unit>, second: Vec<Unit>) -> [Answer; 2] {
         let first = self.store.commit(first);
         wait_until("the first", || self.begun.load(Ordering::SeqCst) == 1);
@@ -79,7 +79,7 @@ impl Gated {
         [first, second]
     }
 
-    /// Does this to the server processes at the gate; what it said.
+    /// Executes an action on the server processes at the gate; returns the result.
     fn at_the_gate(&self, act: &str) -> String {
         self.database.sql(&format!(
             "WITH there AS MATERIALIZED (
@@ -93,7 +93,7 @@ impl Gated {
         self.database.sql("DELETE FROM test.gate");
     }
 
-    /// Both were done once, in their order, behind the rows of the beginning.
+    /// Both commits were executed once, in order, after the rows of the beginning.
     fn judge(&self, answers: [Answer; 2]) {
         let feeds = answers.map(|answer| {
             let committed = wait(answer).unwrap();
@@ -110,7 +110,7 @@ impl Gated {
     }
 }
 
-/// Every statement is used once.
+/// Uses every statement once.
 fn beginning() -> [Vec<Unit>; 3] {
     let keyed = queued(100, Some("k"));
     [vec![inserting([keyed.clone()])], vec![inserting([queued(101, None)])], vec![changing(&keyed)]]
@@ -143,7 +143,7 @@ fn the_next_commit_is_sent_before_the_one_in_front_is_answered() {
 fn behind_a_commit_that_is_refused_in_part_the_next_is_decided_on_what_it_left() {
     let gated = Gated::at(1, |_| false);
     let one = queued(1, Some("one"));
-    // The second unit wants a key that is held; the second commit claims what the first unit makes.
+    // The second unit needs a key that is held; the second commit claims a job that the first unit inserts.
     let first = vec![inserting([one.clone()]), inserting([queued(2, Some("k"))])];
     let second = vec![changing(&one)];
     let reference = Memory::new();
@@ -179,7 +179,7 @@ fn a_statement_that_is_cancelled_takes_the_next_commit_with_it_and_both_are_done
 fn a_commit_that_goes_on_after_its_connection_was_given_up_counts() {
     let breaks = Arc::new(AtomicUsize::new(0));
     let seen = breaks.clone();
-    // Three make the beginning; then the first of the two is committed, and not heard of.
+    // The first three commits are the beginning; then the first of the two is committed and its reply is lost.
     let fault = move |point| point == Point::Committed && seen.fetch_add(1, Ordering::SeqCst) == 3;
     let gated = Gated::at(2, fault);
     let answers = gated.two(inserting_one(1), inserting_one(2));
@@ -188,7 +188,7 @@ fn a_commit_that_goes_on_after_its_connection_was_given_up_counts() {
     gated.judge(answers);
 }
 
-/// Leads to a database. What is on the way can be held up, and the way back be cut so that the server does not notice.
+/// A proxy to a database. It can hold data, and cut the way back so that the server does not notice.
 struct Lead {
     url: String,
     bytes: Arc<AtomicU64>,
@@ -215,7 +215,7 @@ impl Lead {
             for client in listener.incoming().map_while(Result::ok) {
                 let server = UnixStream::connect(&server).unwrap();
                 known.lock().unwrap().push(client.try_clone().unwrap());
-                // Connections made while others are held up are not.
+                // Connections opened while others are held are not held.
                 let holding = if holding.load(Ordering::SeqCst) { Arc::default() } else { holding.clone() };
                 pass(client.try_clone().unwrap(), server.try_clone().unwrap(), counted.clone(), holding);
                 pass(server, client, counted.clone(), Arc::default());
@@ -224,7 +224,7 @@ impl Lead {
         Lead { url, bytes, clients, held, _directory: own }
     }
 
-    /// Waits until all that was sent has gone through.
+    /// Waits until all sent data has passed.
     fn settle(&self) {
         let mut last = 0;
         wait_until("quiet on the wire", || {
@@ -241,7 +241,7 @@ impl Lead {
     }
 }
 
-/// Copies what comes, unless it is held up. The other side is not told of the end.
+/// Copies data unless it is held. It does not pass on the end.
 fn pass(mut from: UnixStream, mut to: UnixStream, bytes: Arc<AtomicU64>, held: Arc<AtomicBool>) {
     thread::spawn(move || {
         let mut buffer = [0; 65_536];
@@ -258,7 +258,7 @@ fn pass(mut from: UnixStream, mut to: UnixStream, bytes: Arc<AtomicU64>, held: A
     });
 }
 
-/// Two commits are with a server process that nobody hears of any more; then this happens to the first of them.
+/// Two commits are in a server process whose replies are lost; then this happens to the first of them.
 fn abandoned(then: impl Fn(&Gated)) {
     let cluster = Cluster::start();
     let database = cluster.database();
@@ -276,7 +276,7 @@ fn abandoned(then: impl Fn(&Gated)) {
 #[test]
 fn of_two_commits_that_nobody_hears_of_the_second_never_comes_to_be_without_the_first() {
     abandoned(|gated| {
-        // The first is undone; the second is behind it on the wire, and its turn must not come.
+        // The first is rolled back; the second comes after it on the wire and must not be executed.
         assert_eq!(gated.at_the_gate("pg_cancel_backend(pid)"), "t");
         gated.open();
     });
@@ -295,7 +295,7 @@ fn commits_that_arrive_after_they_were_given_up_come_to_nothing() {
     let (begun, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (counted, allowed) = (begun.clone(), again.clone());
     let hook = move |point: Point| {
-        // Three make the beginning, two are held up on their way; then they are given up and done again.
+        // The first three commits are the beginning, two are held; then they are given up and repeated.
         if point == Point::Begin && counted.fetch_add(1, Ordering::SeqCst) == 5 {
             wait_until("the late ones", || allowed.load(Ordering::SeqCst));
         }
@@ -313,7 +313,7 @@ fn commits_that_arrive_after_they_were_given_up_come_to_nothing() {
         wait_until("it to be sent", || begun.load(Ordering::SeqCst) as u64 == 3 + n);
         answer
     });
-    // Read by the lead, as one piece or two, and held there.
+    // The proxy has read the data, in one or two pieces, and holds it.
     thread::sleep(Duration::from_millis(200));
     lead.cut();
     wait_until("them to be given up", || begun.load(Ordering::SeqCst) == 6);
@@ -332,7 +332,7 @@ fn callers_of_a_database_that_hangs_hear_with_the_end_of_the_term() {
     let cluster = Cluster::start();
     let database = cluster.database();
     let (term, renew_every) = (Duration::from_secs(2), Duration::from_millis(200));
-    // Where no statement was used yet, the first has to be prepared.
+    // If no statement was used yet, the first use has to prepare it.
     for before in [&[][..], &beginning()] {
         let store = take(Options { term, renew_every, ..Options::new(database.url()) });
         for units in before {

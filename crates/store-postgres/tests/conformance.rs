@@ -28,7 +28,8 @@ mod model {
 
     use super::fixture::{Options, take, wipe};
 
-    /// A read of one attempt is a way to the server and back, so there are fewer than of the embedded store.
+    /// A read of one attempt is a round trip to the server, so there are fewer operations than for the embedded
+    /// store.
     const OPERATIONS: u64 = 12_000;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Connections break and servers stop under load: nothing that was acknowledged is lost, and nothing done twice.
+//! Connections break and servers stop under load: no acknowledged commit is lost, and none is executed twice.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -20,7 +20,7 @@ fn patient(url: String) -> Options {
     Options { term: long, patience: Duration::from_secs(60), ..Options::new(url) }
 }
 
-/// The fault happens every third time that the point is reached.
+/// Injects the fault every third time that the point is reached.
 fn faulty(url: String, point: Point) -> Options {
     let reached = AtomicUsize::new(0);
     let hook = move |at: Point| {
@@ -29,7 +29,7 @@ fn faulty(url: String, point: Point) -> Options {
     Options { hook: Some(Arc::new(hook)), ..patient(url) }
 }
 
-/// Every id once in the feed, and the feed dense.
+/// Every id is in the feed once, and the feed has no gaps.
 fn judge(store: &Postgres, last: u64) {
     assert_eq!(present(store, last + 9), (1..=last).collect::<Vec<_>>());
     let page = wait(store.feed(0, 1_000_000)).unwrap();
@@ -42,7 +42,7 @@ fn judge(store: &Postgres, last: u64) {
     assert!(told.values().all(|&times| times == 1), "a change was told twice");
 }
 
-/// A unit that is looked at before it is written, and leaves an act.
+/// A unit that is checked before it is written, and leaves an audit entry.
 fn configuring(n: u32) -> Unit {
     let entry = AuditEntry {
         at: at(n.into()),
@@ -75,7 +75,7 @@ fn a_commit_whose_answer_was_not_heard_is_done_once_behind_a_pooler() {
     }
 }
 
-/// Commits of every kind, of which every third breaks at the point.
+/// Commits of every kind; every third breaks at the point.
 fn unheard(options: Options, point: Point) {
     let store = take(options);
     for n in 1..=20u32 {
@@ -83,7 +83,7 @@ fn unheard(options: Options, point: Point) {
         let inserted = wait(store.commit(vec![inserting([job.clone()])])).unwrap();
         assert!(inserted.results[0].is_ok(), "{point:?}: {inserted:?}");
         assert_eq!(inserted.feed, Some(u64::from(n) * 2 - 1));
-        // The second of two claims is refused, whatever became of the connection.
+        // The second of two claims is refused, whatever happened to the connection.
         let claimed = Unit { changes: vec![claim(&job, at(5))], ..Unit::default() };
         let results = wait(store.commit(vec![claimed.clone(), claimed])).unwrap().results;
         assert!(results[0].is_ok() && results[1].is_err(), "{point:?}: {results:?}");
@@ -96,7 +96,7 @@ fn unheard(options: Options, point: Point) {
     assert_eq!(acts, (1..=20).rev().collect::<Vec<_>>(), "an act is told once");
 }
 
-/// Commits one job after the other from two threads until told to stop; the number of jobs.
+/// Commits one job after the other from two threads until stopped; returns the number of jobs.
 fn load(store: &Arc<Postgres>, enough: &Arc<AtomicBool>) -> [thread::JoinHandle<Vec<u64>>; 2] {
     [0, 1].map(|lane| {
         let (store, enough) = (store.clone(), enough.clone());
@@ -117,7 +117,7 @@ fn load(store: &Arc<Postgres>, enough: &Arc<AtomicBool>) -> [thread::JoinHandle<
     })
 }
 
-/// Lets the load run, does this so many times while it does, and judges what is there.
+/// Runs the load, executes the action this many times meanwhile, and checks the result.
 fn under_load(store: Postgres, times: usize, mut trouble: impl FnMut()) {
     let (store, enough) = (Arc::new(store), Arc::new(AtomicBool::new(false)));
     let lanes = load(&store, &enough);
@@ -214,7 +214,7 @@ fn what_the_server_refuses_of_one_call_is_not_held_against_the_others() {
             AuditEntry { at: at(1), who, act: "a".into(), subject: "s".into(), detail: String::new() };
         Unit { audit: vec![entry], ..Unit::default() }
     };
-    // A text of PostgreSQL has no NUL.
+    // A text in PostgreSQL cannot contain NUL.
     let calls: Vec<_> = ["a", "b\0", "c"].map(|who| store.commit(vec![act(who)])).into();
     let results: Vec<_> = calls.into_iter().map(wait).collect();
     assert!(results[0].is_ok() && results[2].is_ok(), "{results:?}");
@@ -234,7 +234,7 @@ fn calls_that_wait_share_a_transaction_and_one_too_many_is_refused() {
         if point == Point::Begin {
             let both = both.lock().unwrap();
             let _ = both.1.send(());
-            // Once the sender is gone, the gate stands open.
+            // When the sender is dropped, the gate is open.
             let _ = both.0.recv();
         }
         None

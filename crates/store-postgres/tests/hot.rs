@@ -42,8 +42,8 @@ fn claims_and_ends_are_heap_only_updates() {
     let counts = database.sql(counted);
     let hot: u64 = counts.split('|').nth(1).unwrap().parse().unwrap();
     println!("{hot} of {updates} updates were heap-only");
-    // A page has room for the second version of its rows; the third finds some only where the page was pruned since, which
-    // depends on who else reads. Without the index rule it would be none at all.
+    // A page has room for the second version of its rows. The third version fits only if the page was pruned since,
+    // which depends on other readers. Without the index rule no update would be hot.
     assert!(hot * 2 >= updates, "only {hot} of {updates} updates were heap-only");
 }
 

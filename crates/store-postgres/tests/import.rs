@@ -1,4 +1,4 @@
-//! Moving up from the embedded store: everything arrives as it was, or nothing does.
+//! Import from the embedded store: everything arrives unchanged, or nothing does.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -16,7 +16,7 @@ use jobhall_store_conformance::{Fixture, model};
 use jobhall_store_sqlite::{Export, Sqlite};
 use jobhall_throwaway::Cluster;
 
-/// More rows than a test has.
+/// More rows than a test creates.
 const ALL: usize = 1_000_000;
 
 fn sqlite(path: &Path) -> Sqlite {
@@ -27,7 +27,7 @@ fn export(path: &Path) -> Result<Export, StoreError> {
     Export::open(path, &jobhall_store_sqlite::Options::default())
 }
 
-/// Moves all of a file, but for the first portions that `leave_out` names.
+/// Moves all of a file except the first chunks that `leave_out` names.
 fn move_up(path: &Path, database: &Database, leave_out: usize) -> Result<Holdings, StoreError> {
     let (mut export, database) = (export(path)?, database.clone());
     wait(Box::pin(async move {
@@ -45,7 +45,7 @@ fn move_up(path: &Path, database: &Database, leave_out: usize) -> Result<Holding
     }))
 }
 
-/// A file that a course of random operations has left, with what those do not make added to it.
+/// A file left by random operations, with rows added that those do not create.
 fn lived(directory: &Path, seed: u64) -> PathBuf {
     let made = Arc::new(Mutex::new(0));
     let (folder, count) = (directory.to_owned(), made.clone());
@@ -103,7 +103,7 @@ fn act(n: u64) -> AuditEntry {
     AuditEntry { at: at(7), who: text("who"), act: text("act"), subject: text("on"), detail: text("é") }
 }
 
-/// Groups, members, links, idempotency keys, acts and settings; and a block that is lent.
+/// Groups, members, links, idempotency keys, audit entries and settings; and an open id block.
 fn add_company(store: &Sqlite) {
     let first = wait(store.take_block(100)).unwrap().first.get();
     let mut member = queued(first + 2, Some("a key of its own"));
@@ -144,7 +144,7 @@ fn assert_alike(one: &dyn Store, other: &dyn Store, last: u64) {
     }
 }
 
-/// What must go on where the file left off.
+/// The counters continue after those of the file.
 fn assert_goes_on(before: &Sqlite, after: &dyn Store, last: u64) {
     let fed = wait(before.feed(0, ALL)).unwrap();
     let last_feed = fed.rows.last().map_or(fed.pruned_to, |row| row.n);

@@ -1,4 +1,4 @@
-//! What `jobhall.submit` leaves in the transactions of other programs, and how it goes.
+//! Rows that `jobhall.submit` stores in the transactions of other programs, and their deletion.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -13,7 +13,7 @@ use jobhall_store::{CommitError, INBOX_SCOPE, Inbox, Store, StoredIdempotencyKey
 use jobhall_store_postgres::{Fault, Hook, Point};
 use jobhall_throwaway::Cluster;
 
-/// Tells what a statement says: its answer, or its error.
+/// Returns the result of a statement, or its error.
 const SAID: &str = "CREATE FUNCTION public.said(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE answer text;
 BEGIN
@@ -23,7 +23,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN SQLERRM;
 END $$";
 
-/// A value within so many others.
+/// A value nested this deep.
 const NESTED: &str =
     "CREATE FUNCTION public.nested(opens text, closes text, depth integer) RETURNS jsonb LANGUAGE sql
 RETURN (repeat(opens, depth) || '1' || repeat(closes, depth))::jsonb";
@@ -36,7 +36,7 @@ fn ids(inbox: &dyn Inbox) -> Vec<u64> {
     wait(inbox.rows(1_000)).unwrap().iter().map(|row| row.id).collect()
 }
 
-/// The job of this number, for the row of that one.
+/// The job with this id, for the inbox row of that number.
 fn taking(job: u64, row: u64, key: Option<&str>) -> Unit {
     let answer = vec![Submitted { id: id(job), disposition: Disposition::Created }];
     let (scope, name) = (INBOX_SCOPE.to_owned(), row.to_string());
@@ -159,7 +159,7 @@ fn a_row_goes_with_its_job_and_only_with_it() {
     assert_eq!(ids(&*inbox), [rows[0], rows[2]], "the row of the refused one stays");
     assert_eq!(target.sql(&format!("SELECT jobhall.job_of({})", rows[1])), "3");
     assert_eq!(target.sql(&format!("SELECT jobhall.job_of({}) IS NULL", rows[0])), "t");
-    // Done again, it answers as before; a request that was taken back makes no job.
+    // A repeated commit has the same result; a withdrawn request creates no job.
     let again = wait(store.commit(vec![taking(4, rows[1], None)])).unwrap();
     assert!(again.results[0].is_err(), "{again:?}");
     target.sql(&format!("DELETE FROM jobhall.inbox WHERE id = {}", rows[2]));
@@ -275,7 +275,7 @@ fn where_the_caller_says_so_nobody_is_told_and_the_row_is_found_by_looking() {
     let database = Database::open(Options::new(target.url())).unwrap();
     let store = take_as(&database, "one");
     let inbox = inbox(&store);
-    // The first word is that someone listens.
+    // The first notification is that the listener started.
     wait(inbox.news());
     let begun = Instant::now();
     wait(inbox.news());
@@ -285,7 +285,7 @@ fn where_the_caller_says_so_nobody_is_told_and_the_row_is_found_by_looking() {
     target.sql("COMMIT PREPARED 'two'");
     wait(inbox.news());
     assert_eq!(ids(&*inbox).len(), 1);
-    // What was said for one transaction is over with it.
+    // A setting for one transaction ends with it.
     target.sql("BEGIN; SET LOCAL jobhall.notify = off; COMMIT; SELECT jobhall.submit('a')");
     target.sql(SAID);
     let said = target.sql("SET jobhall.notify = maybe; SELECT public.said($$SELECT jobhall.submit('a')$$)");

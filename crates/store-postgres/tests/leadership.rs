@@ -1,4 +1,4 @@
-//! One node leads; who was taken over commits nothing.
+//! One node leads; a node that was replaced commits nothing.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -14,7 +14,7 @@ use jobhall_store::{CommitError, SettingKind, SettingWrite, Store, Unit};
 use jobhall_store_postgres::{Fault, Point};
 use jobhall_throwaway::{Cluster, Shared};
 
-/// A term that no machine is slow enough for.
+/// A term long enough for any machine.
 fn patient(url: String) -> Options {
     Options { term: Duration::from_secs(600), ..Options::new(url) }
 }
@@ -25,7 +25,7 @@ fn setup() -> (Shared, jobhall_throwaway::Database) {
     (shared, database)
 }
 
-/// Makes the leadership free although its holder believes in its term: as if the holder had been paused.
+/// Makes the leadership free while its holder still relies on its term, as if the holder had been paused.
 fn expire(database: &jobhall_throwaway::Database) {
     database.sql("UPDATE jobhall.leadership SET until = '-infinity'");
 }
@@ -34,7 +34,7 @@ fn insert(store: &Postgres, n: u64) -> Result<Option<u64>, CommitError> {
     wait(store.commit(vec![inserting([queued(n, None)])])).map(|committed| committed.feed)
 }
 
-/// A setting is looked at before it is written, inside the transaction.
+/// A setting is checked before it is written, inside the transaction.
 fn configure() -> Vec<Unit> {
     let write =
         SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: Some("{}".into()) };
@@ -126,7 +126,7 @@ fn the_fence_is_in_the_database_and_holds_for_every_transaction() {
     assert_eq!(fence(1, 2), "passed");
 }
 
-/// A store whose writer stops before its first transaction is sent or closed, until the sender says go.
+/// A store whose writer stops before its first transaction is sent or committed, until the sender sends.
 fn held(database: &jobhall_throwaway::Database) -> (Postgres, mpsc::Sender<()>, mpsc::Receiver<()>) {
     let (go, gate) = mpsc::channel::<()>();
     let (tell, arrived) = mpsc::channel::<()>();
@@ -134,7 +134,7 @@ fn held(database: &jobhall_throwaway::Database) -> (Postgres, mpsc::Sender<()>, 
     let hook = move |point| {
         if point == Point::Begin {
             let _ = tell.lock().unwrap().send(());
-            // Once the sender is gone, the gate stands open.
+            // When the sender is dropped, the gate is open.
             let _ = gate.lock().unwrap().recv();
         }
         None
@@ -164,7 +164,7 @@ fn a_commit_under_way_is_waited_for_and_never_skipped() {
     let (one, go, arrived) = held(&database);
     let under_way = one.commit(configure());
     arrived.recv().unwrap();
-    // The fence is passed and the transaction open.
+    // The fence is passed and the transaction is open.
     expire(&database);
     let two = Database::open(patient(database.url())).unwrap();
     let taking = two.lead(node("two"));
@@ -232,7 +232,7 @@ fn the_secret_of_the_hall_is_made_once() {
     assert_ne!(wait(Database::open(Options::new(other.url())).unwrap().secret()).unwrap(), both[0]);
 }
 
-/// How long the test waits at most, so that what comes sooner was told.
+/// Maximum wait of the test; an earlier return is due to a notification.
 const LONG: Duration = Duration::from_secs(120);
 
 fn hears_of_the_leadership(listening: &Database, database: &jobhall_throwaway::Database) {

@@ -1,5 +1,5 @@
-//! A database that jobhall 0.1.0 wrote is migrated when it is opened, and all of it reads back.
-//! `store-sqlite/tests/fixtures/README.md` says how it was made; the golden file says what is expected of it.
+//! A database written by jobhall 0.1.0 is migrated when it is opened, and all data can be read.
+//! `store-sqlite/tests/fixtures/README.md` describes how it was made; the golden file has the expected content.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -16,12 +16,12 @@ fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/0.1.0").join(name)
 }
 
-/// Fills a new database as 0.1.0 left its own.
+/// Fills a new database with the data of 0.1.0.
 fn recreate(database: &Database) {
     database.load(&std::fs::read_to_string(path_of("dump.sql")).unwrap());
 }
 
-/// The idempotency keys with the texts of their answers, in the words of 0.1.0.
+/// The idempotency keys with the stored texts of their answers, in the format of 0.1.0.
 fn stored_keys(database: &Database) -> Vec<(StoredIdempotencyKey, String)> {
     let rows = database.sql("SELECT scope, key, encode(body, 'hex'), at, answer FROM jobhall.submit_keys");
     let row = |line: &str| {
@@ -58,7 +58,7 @@ fn idempotency_keys_of_0_1_0_have_their_answers() {
     let keys = stored_keys(&database);
     assert!(keys.iter().any(|(key, _)| key.scope == "sql:inbox"), "also those of the inbox");
     let store = take(Options::new(database.url()));
-    // The row of the inbox is gone since its job was made, so a unit with its key must not be sent again.
+    // The inbox row was deleted when its job was created, so a unit with its key must not be sent again.
     for (key, text) in keys.into_iter().filter(|(key, _)| key.scope != "sql:inbox") {
         let answer = answer_of(&store, &key).unwrap_or_default();
         let pairs: Vec<_> =

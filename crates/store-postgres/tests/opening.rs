@@ -1,4 +1,4 @@
-//! Which databases are opened, and which are refused by name and left as they are.
+//! Which databases are opened, and which are refused with the reason and left unchanged.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -14,7 +14,7 @@ fn refusal(options: Options) -> String {
     message
 }
 
-/// All that a refused opening must leave as it was.
+/// Everything that a refused opening must leave unchanged.
 fn picture(database: &jobhall_throwaway::Database) -> String {
     database.sql(
         "SELECT (SELECT string_agg(migrations::text, ' ' ORDER BY n) FROM jobhall.migrations), \

@@ -1,5 +1,5 @@
-//! Units are sent together, but mean what they mean one after the other: the answers are those of the reference, also
-//! where the writes of a later unit could be mistaken for those of an earlier one.
+//! Units are sent together, but have the effect of being applied in order: the results are those of the reference,
+//! also if the writes of a later unit could be confused with those of an earlier one.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -9,7 +9,7 @@ use jobhall_core::{Dice, Event, Failure, Job, JobStatus, Json, Report};
 use jobhall_store::{Change, Conflict, Memory, Store, StoredIdempotencyKey, Unit};
 use jobhall_throwaway::Cluster;
 
-/// Makes the same commits on a new store and on the reference, and compares all answers.
+/// Makes the same commits on a new store and on the reference, and compares all results.
 fn agree(commits: Vec<Vec<Unit>>) -> Vec<Vec<Result<(), Vec<Conflict>>>> {
     let shared = Cluster::shared();
     let database = shared.database();
@@ -40,7 +40,7 @@ fn ended(job: &Job) -> Change {
     change(job, step(job, &event, at(9)))
 }
 
-/// A stored live job with a key, as its units and as it stands.
+/// A stored live job with a key: its units and its final state.
 fn held() -> (Vec<Unit>, Job) {
     let job = queued(1, Some("k"));
     let claimed = claim(&job, at(5));

@@ -1,4 +1,4 @@
-//! The same rules through a pooler in transaction mode: nothing may be prepared, nothing left in a session.
+//! The same rules through a pooler in transaction mode: no prepared statements, no session state.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -19,7 +19,7 @@ fn opened(database: &Database, pooler: &Pooler) -> Fixture {
 fn every_rule_is_kept_through_a_transaction_pooler() {
     let shared = Cluster::shared();
     let database = shared.database();
-    // Fewer connections than the store has of its own: transactions must take turns on them.
+    // Fewer connections than the store opens: transactions must take turns.
     let pooler = shared.pgbouncer(3);
     for (name, rule) in RULES {
         println!("{name}");

@@ -1,4 +1,4 @@
-//! What the URL says of TLS is done.
+//! The TLS options of the URL are applied.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -9,7 +9,7 @@ use fixture::{Database, Options};
 use jobhall_throwaway::Cluster;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-/// A certificate authority, and a certificate of it for this name.
+/// A certificate authority, and a certificate for this name signed by it.
 fn certified(name: &str) -> (String, String, String) {
     let authority_key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -25,7 +25,7 @@ fn speaks_tls(cluster: &Cluster, host: &str, query: &str) -> Result<bool, String
     let url = format!("postgres://jobhall@{host}:{}/postgres{query}", cluster.port());
     let database = Database::open(Options::new(url)).map_err(|error| error.message)?;
     let tls = "SELECT bool_or(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'jobhall'";
-    // A node that is asked for keeps a connection of the pool open.
+    // The query leaves a connection of the pool open.
     fixture::wait(database.nodes()).unwrap();
     Ok(cluster.sql("postgres", tls) == "t")
 }
@@ -41,7 +41,7 @@ fn a_connection_is_encrypted_and_the_server_checked_as_the_url_says() {
     let (authority, certificate, key) = certified("localhost");
     let (stranger, ..) = certified("localhost");
     let cluster = Cluster::with_tls(&certificate, &key);
-    // The cluster trusts whoever comes from this machine.
+    // The cluster accepts every local connection.
     let folder = tempfile::tempdir().unwrap();
     let root = file(folder.path(), "root.pem", &authority);
     let other = file(folder.path(), "other.pem", &stranger);

@@ -1,4 +1,5 @@
-//! How many lives of jobs per second the store takes: insert, claim and end in commits of a batch each.
+//! Measures how many job life cycles per second the store handles: insert, claim and end in one commit per batch
+//! each.
 //!
 //! `cargo run --release -p jobhall-store-sqlite --example lives -- FOLDER [SECONDS]`
 
@@ -55,7 +56,7 @@ async fn commit(store: &Sqlite, units: Vec<Unit>) {
     assert!(committed.results.iter().all(Result::is_ok), "refused: is the folder empty?");
 }
 
-/// Processor time that this process has used, in microseconds (Linux; its clock ticks every 10 ms).
+/// CPU time used by this process, in microseconds (Linux; its clock ticks every 10 ms).
 fn processor_us() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

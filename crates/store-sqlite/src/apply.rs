@@ -86,7 +86,7 @@ impl Writes<'_> {
             return Ok(Err(vec![conflict]));
         }
         let before = self.checks_and_settings(unit)?;
-        // One change or one insert is one guarded statement, and what comes with it cannot be refused.
+        // One change or one insert is one guarded statement, and its side rows cannot be refused.
         let mut nested = unit.rows() > 1;
         if nested {
             run(&mut self.savepoint)?;
@@ -172,7 +172,7 @@ impl Writes<'_> {
         Ok(Some(Setting { kind: wanted.kind, name: wanted.name.clone(), rev: found.get(0)?, value }))
     }
 
-    /// Tries the changes by their guarded statements; false, and nothing more is tried, at the first that misses.
+    /// Tries the changes with their guarded statements; stops and returns false at the first that matches no row.
     fn try_changes(&mut self, unit: &Unit) -> Result<bool, SqlError> {
         for change in &unit.changes {
             let Change { id, expected, life, .. } = change;
@@ -272,7 +272,7 @@ impl Writes<'_> {
         }
     }
 
-    /// Why an insert wrote nothing: the id is taken, or the place on the key.
+    /// Why an insert wrote nothing: the id or the place on the key is in use.
     fn what_stands_against(
         &mut self,
         id: JobId,
@@ -310,7 +310,7 @@ impl Writes<'_> {
         self.stored_job(id)?.ok_or_else(|| damaged("job", format_args!("job {id} is missing")))
     }
 
-    /// What an applied unit leaves besides its jobs.
+    /// Writes the side rows of an applied unit.
     fn write_company(&mut self, unit: &Unit) -> Result<(), SqlError> {
         for change in &unit.changes {
             if let Some(spec) = &change.spec {

@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 use crate::error::SqlError;
 use crate::statements::Writes;
 
-/// Where an answer goes.
+/// The channel of a reply.
 type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
 
-/// An answer that is known but for the end of the transaction.
+/// A pending reply; it needs only the result of the transaction.
 pub(crate) type Answer = Box<dyn FnOnce(Option<CommitError>) + Send>;
 
 /// One call of the port.
@@ -65,7 +65,7 @@ fn settle<T: Send + 'static>(reply: Reply<T>, done: Result<T, SqlError>) -> (Ans
 }
 
 impl Call {
-    /// About how many rows it writes.
+    /// The approximate number of rows it writes.
     pub(crate) fn rows(&self) -> usize {
         match self {
             Call::Commit(units, _) => units.iter().map(Unit::rows).sum(),
@@ -75,7 +75,7 @@ impl Call {
         }
     }
 
-    /// The answer of a call that was never begun: that of its transaction.
+    /// The reply to a call that was never started: the result of its transaction.
     pub(crate) fn give_up(self) -> Answer {
         match self {
             Call::Commit(_, reply) => failure(reply),
@@ -85,7 +85,7 @@ impl Call {
         }
     }
 
-    /// Does it inside the open transaction.
+    /// Executes the call inside the open transaction.
     pub(crate) fn apply(
         self,
         writes: &mut Writes<'_>,

@@ -12,12 +12,11 @@ use jobhall_store::StoreError;
 use crate::file_system;
 use crate::options::Options;
 
-/// A data file that this process alone may use while this lives.
+/// A data file that only this process may use while this value exists.
 #[derive(Debug)]
 pub(crate) struct DataDir {
-    /// The data file.
     pub(crate) path: PathBuf,
-    /// Held, not read: the lock goes with it.
+    /// Never read: the lock is released when the file is closed.
     _lock: File,
 }
 
@@ -29,7 +28,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl DataDir {
-    /// Checks the path, locks it, and makes an empty file if there is none.
+    /// Checks the path, locks it, and creates an empty file if it does not exist.
     pub(crate) fn take(path: &Path, options: &Options) -> Result<DataDir, StoreError> {
         for suffix in ["", ".lock", "-wal", "-shm", ".moved", ".moved.new"] {
             refuse_symlink(&beside(path, suffix))?;
@@ -85,7 +84,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
-/// Only the owner may read it; SQLite gives the files beside it the same mode.
+/// Only the owner may read the file; SQLite creates the files beside it with the same mode.
 fn create(path: &Path) -> io::Result<()> {
     match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),

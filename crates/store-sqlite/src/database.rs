@@ -9,11 +9,12 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::error::SqlError;
 use crate::migrations::{self, Migration, Observer};
 
-/// From 3.51.3 on a bug that could damage a file in WAL mode is gone.
+/// Version 3.51.3 fixed a bug that could damage a file in WAL mode.
 const OLDEST_SQLITE: i32 = 3_051_003;
 
-/// Set on the writer. A page cache of 16 MB: with hundreds of MB every transaction that makes rows grow paid a
-/// constant 2.5 ms (21 k against 96 k lives/s). Checkpoints are the writer's own, so the automatic ones are off.
+/// Settings of the writer. A page cache of 16 MB: with hundreds of MB every transaction that makes rows grow took an
+/// additional 2.5 ms (21 k against 96 k job life cycles per second). The writer makes checkpoints itself, so
+/// automatic ones are off.
 const WRITER: &str = "
     PRAGMA synchronous = FULL;
     PRAGMA cache_size = -16384;
@@ -23,7 +24,7 @@ const WRITER: &str = "
     PRAGMA busy_timeout = 5000;
 ";
 
-/// Set on each reader.
+/// Settings of each reader.
 const READER: &str = "
     PRAGMA query_only = ON;
     PRAGMA cache_size = -4096;
@@ -44,8 +45,8 @@ fn refuse_old_sqlite(version: i32) -> Result<(), StoreError> {
     Err(StoreError::new(format!("SQLite {} is older than 3.51.3", rusqlite::version())))
 }
 
-/// Opens the writer's connection and brings the schema up to date. The file is first looked at without any right to
-/// change it: a file of a newer version is not changed at all.
+/// Opens the writer's connection and migrates the schema. The file is first checked read-only: a file of a newer
+/// version is not changed.
 pub(crate) fn open_writer(
     path: &Path,
     list: &[Migration],
@@ -62,11 +63,11 @@ pub(crate) fn open_writer(
 
 fn look_at(path: &Path, list: &[Migration]) -> Result<(), StoreError> {
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|t| failed("open", path, &t))?;
-    // Closing must not copy a write-ahead log that we may not understand.
+    // Closing must not copy a write-ahead log of an unknown format.
     let kept = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     kept.map_err(|error| failed("open", path, &error.into()))?;
     match migrations::check(&conn, list) {
-        // A crash left a journal that only a writer can play back; it is checked again after that.
+        // A crash left a journal that only a writer can replay; the file is checked again after that.
         Err(refusal) if refusal.code() == Some(ErrorCode::ReadOnly) => Ok(()),
         other => other.map_err(|refusal| refusal.of(path)),
     }

@@ -8,9 +8,9 @@ use rusqlite::{Error, ErrorCode};
 /// Why a statement or a row failed.
 #[derive(Debug)]
 pub(crate) enum SqlError {
-    /// SQLite said no.
+    /// An error of SQLite.
     Sql(Error),
-    /// A stored value that this code never wrote.
+    /// A stored value that this code never writes.
     Damaged(String),
 }
 
@@ -32,7 +32,7 @@ impl SqlError {
         matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
-    /// Whether the file does not hold what it should.
+    /// Whether the file contains invalid data.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             SqlError::Damaged(_) => true,
@@ -73,7 +73,7 @@ impl From<FromSqlError> for SqlError {
     }
 }
 
-/// A stored value that does not read as what it should be.
+/// An error for an invalid stored value.
 pub(crate) fn damaged(what: &str, why: impl fmt::Display) -> SqlError {
     SqlError::Damaged(format!("stored {what} is damaged: {why}"))
 }

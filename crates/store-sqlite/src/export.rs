@@ -21,12 +21,12 @@ use crate::row;
 use crate::statements::Reads;
 use crate::submitted;
 
-/// Rows of one portion at most.
+/// Maximum number of rows in one chunk.
 const ROWS: usize = 1_000;
-/// A portion of jobs ends with the one that makes it this large, by its params, result and what it failed of.
+/// A chunk of jobs ends with the job that makes it this large; params, result and error are counted.
 const BYTES: usize = 8 << 20;
 
-/// The position of the walk over a file.
+/// The position in the file.
 #[derive(Clone, Debug)]
 enum Stage {
     Settings,
@@ -39,7 +39,7 @@ enum Stage {
     End,
 }
 
-/// A file that is read from its beginning to its end. No other process can open it while this value lives.
+/// A file that is read from beginning to end. No other process can open it while this value exists.
 #[derive(Debug)]
 pub struct Export {
     conn: Connection,
@@ -52,7 +52,7 @@ impl Export {
     /// Opens a file that no server has open.
     ///
     /// # Errors
-    /// There is no such file, a server has it open, or it is not of this version.
+    /// The file does not exist, a server has it open, or its schema is not of this version.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Export, StoreError> {
         let path = path.as_ref();
         if !path.exists() {
@@ -60,24 +60,24 @@ impl Export {
         }
         let place = DataDir::take(path, options)?;
         let conn = open_reader(path).map_err(|trouble| failed("open", path, &trouble))?;
-        // Closing must not copy the write-ahead log into the file either.
+        // Closing must not copy the write-ahead log into the file.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
             .map_err(|error| failed("open", path, &error.into()))?;
         migrations::check_newest(&conn, migrations::ALL).map_err(|refusal| refusal.of(path))?;
         Ok(Export { conn, stage: Stage::Settings, place })
     }
 
-    /// Where it was moved to before, if it was.
+    /// The target of an earlier move, if any.
     pub fn moved_to(&self) -> Result<Option<String>, StoreError> {
         moved::read(&self.place.path)
     }
 
-    /// Marks it as moved there, so that no server opens it any more, or as not moved.
+    /// Marks the file as moved there, so that servers refuse to open it, or removes the mark.
     pub fn set_moved_to(&self, to: Option<&str>) -> Result<(), StoreError> {
         moved::set(&self.place.path, to)
     }
 
-    /// How much it holds.
+    /// The number of rows by kind.
     pub fn holdings(&self) -> Result<Holdings, StoreError> {
         self.one(include_str!("sql/export_holdings.sql"), |found| {
             let count = |column| found.get::<_, i64>(column).map(i64::cast_unsigned);
@@ -94,7 +94,7 @@ impl Export {
         })
     }
 
-    /// The numbers that it will not give again.
+    /// The counters of numbers that are never used twice.
     pub fn marks(&self) -> Result<Marks, StoreError> {
         self.one(include_str!("sql/export_marks.sql"), |found| {
             let number = |column| found.get::<_, i64>(column).map(i64::cast_unsigned);
@@ -110,7 +110,7 @@ impl Export {
         self.conn.query_row(sql, [], read).map_err(|error| failed("read", &self.place.path, &error.into()))
     }
 
-    /// The next portion; none at the end.
+    /// The next chunk; none at the end.
     pub fn next_portion(&mut self) -> Result<Option<ExportChunk>, StoreError> {
         loop {
             let (portion, next) = match self.step() {
@@ -127,7 +127,7 @@ impl Export {
         }
     }
 
-    /// What comes at this stage, and the stage after it.
+    /// The chunk of this position, and the next position.
     fn step(&self) -> Result<Option<(ExportChunk, Stage)>, SqlError> {
         let mut reads = Reads::prepare(&self.conn)?;
         Ok(Some(match &self.stage {
@@ -203,7 +203,7 @@ impl Export {
     }
 }
 
-/// About how many bytes a job takes: its result and error by their columns, its params by themselves.
+/// The approximate size of a job: its result and error from their columns, its params from the job.
 fn size(found: &rusqlite::Row<'_>, job: &Job) -> Result<usize, SqlError> {
     let length = |column| Ok::<_, SqlError>(row::text_or_null(found, column)?.map_or(0, str::len));
     Ok(job.spec.params.as_str().len() + length(20)? + length(21)?)

@@ -33,20 +33,20 @@ const REFUSED: [(u32, &str); 20] = [
     (0x6573_5543, "FUSE control"),
 ];
 
-/// The name of a file system that is refused.
+/// The name of a refused file system.
 pub(crate) fn refused(magic: u32) -> Option<&'static str> {
     REFUSED.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
 }
 
-/// The magic number of the file system that the path lies on.
+/// The magic number of the file system that contains the path.
 #[cfg(target_os = "linux")]
 pub(crate) fn magic(path: &Path) -> io::Result<u32> {
-    // The kernel's number has 32 bits; how wide and whether signed the field is depends on the platform.
+    // The number has 32 bits; the width and sign of the field depend on the platform.
     let number = i128::from(rustix::fs::statfs(path)?.f_type) & 0xFFFF_FFFF;
     u32::try_from(number).map_err(io::Error::other)
 }
 
-/// Elsewhere there are no such numbers; 0 is none of the refused.
+/// Other systems have no such numbers; 0 is not refused.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn magic(_path: &Path) -> io::Result<u32> {
     Ok(0)

@@ -12,7 +12,7 @@ use crate::spec;
 use crate::statements::{Reads, Writes};
 
 impl Writes<'_> {
-    /// Whether a group exists and takes members.
+    /// Whether a group exists and accepts members.
     pub(crate) fn is_joinable(&mut self, id: GroupId) -> Result<bool, SqlError> {
         Ok(self.group_standing(id)?.is_some_and(|(_, closed)| !closed))
     }
@@ -38,7 +38,7 @@ impl Writes<'_> {
         Ok(Some(Conflict::Group { write, stored }))
     }
 
-    /// The groups and links of an applied unit.
+    /// Writes the groups and links of an applied unit.
     pub(crate) fn write_groups(&mut self, unit: &Unit) -> Result<(), SqlError> {
         for write in &unit.groups {
             bind(&mut self.put_group, &write.group)?;
@@ -59,7 +59,7 @@ impl Writes<'_> {
 }
 
 impl Reads<'_> {
-    /// The groups with these ids, in the order asked.
+    /// The groups with these ids, in the requested order.
     pub(crate) fn groups(&mut self, ids: &[GroupId]) -> Result<Vec<Option<Group>>, SqlError> {
         ids.iter().map(|&id| one(&mut self.group_row, id)).collect()
     }

@@ -54,7 +54,7 @@ use data_dir::DataDir;
 use readers::Readers;
 use writer::{Shared, Task};
 
-/// A store in one file. Dropping it lets every waiting call end, and closes the file; that takes a moment.
+/// A store in one file. Dropping it lets all waiting calls finish, then closes the file; this takes a moment.
 #[derive(Debug)]
 pub struct Sqlite {
     calls: Option<SyncSender<Call>>,
@@ -67,8 +67,8 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the store in this file, which is made if there is none, and brings its schema up to date. One that was moved
-    /// is refused.
+    /// Opens the store in this file, which is created if it does not exist, and migrates its schema. A file that was
+    /// moved is refused.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Sqlite, StoreError> {
         let place = DataDir::take(path.as_ref(), &options)?;
         moved::refuse(&place.path)?;
@@ -83,12 +83,12 @@ impl Sqlite {
         Ok(Sqlite { calls: Some(calls), writer: Some(writer), readers, shared, waiting, _place: place })
     }
 
-    /// What the writer has done since the store was opened.
+    /// Counters of the writer since the store was opened.
     pub fn stats(&self) -> Stats {
         self.shared.counters.read()
     }
 
-    /// Hands a call to the writer at once, so that calls take effect in the order they were made.
+    /// Passes a call to the writer immediately, so that calls take effect in the order they were made.
     fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(oneshot::Sender<Result<T, CommitError>>) -> Call,
@@ -128,11 +128,11 @@ fn start(task: Task, place: &DataDir) -> Result<JoinHandle<()>, StoreError> {
 
 impl Drop for Sqlite {
     fn drop(&mut self) {
-        // Readers first, so that the writer is the last to close and leaves no write-ahead log behind.
+        // Readers first, so that the writer closes last and leaves no write-ahead log.
         self.readers.stop();
         self.calls = None;
         if let Some(writer) = self.writer.take() {
-            // The panic was printed, and the callers were answered that the writer stopped.
+            // The panic was printed, and the callers were informed that the writer stopped.
             let _ = writer.join();
         }
     }

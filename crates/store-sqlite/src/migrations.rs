@@ -1,8 +1,8 @@
 //! The schema over time: an ordered list that only grows. Each migration runs in one transaction with the row that
 //! records it and the file's version number, so that a crash at any statement leaves the file before it or after it.
 //!
-//! The checksum guards against an edited migration, not against an attacker: files that ran another text have another
-//! schema than this code believes.
+//! The checksum guards against an edited migration, not against an attacker: a file that ran another text has another
+//! schema than this code expects.
 
 #[cfg(test)]
 mod tests;
@@ -16,15 +16,14 @@ use rusqlite::{Batch, Connection, ErrorCode};
 use crate::database::failed;
 use crate::error::SqlError;
 
-/// Marks a SQLite file as ours: "JOBH".
+/// Marks a SQLite file as a Jobhall store: "JOBH".
 const APPLICATION_ID: i32 = 0x4A4F_4248;
 
 /// One step of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Migration {
-    /// Its name, for people.
+    /// The name, for people.
     pub(crate) name: &'static str,
-    /// Its statements.
     pub(crate) sql: &'static str,
 }
 
@@ -43,14 +42,14 @@ pub(crate) type Observer<'a> = &'a mut dyn FnMut();
 /// Why a file is not opened.
 #[derive(Debug)]
 pub(crate) enum OpenError {
-    /// It could not be read or written.
+    /// The file could not be read or written.
     SqlError(SqlError),
-    /// It is not for this program.
+    /// The file does not belong to this program.
     Foreign(String),
 }
 
 impl OpenError {
-    /// The error, with the file's name.
+    /// The error with the name of the file.
     pub(crate) fn of(self, path: &Path) -> StoreError {
         match self {
             OpenError::SqlError(trouble) => failed("open", path, &trouble),
@@ -60,7 +59,7 @@ impl OpenError {
         }
     }
 
-    /// What SQLite said, if it did.
+    /// The error code of SQLite, if any.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         match self {
             OpenError::SqlError(SqlError::Sql(error)) => error.sqlite_error_code(),
@@ -89,7 +88,7 @@ fn position(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<usize> {
     Ok(row.get::<_, u32>(column)? as usize)
 }
 
-/// Refuses what this program must not touch: another program's file, a newer schema, an edited migration.
+/// Refuses files that this program must not change: another program's file, a newer schema, an edited migration.
 pub(crate) fn check(conn: &Connection, list: &[Migration]) -> Result<(), OpenError> {
     let objects: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let version = version(conn)?;
@@ -114,7 +113,7 @@ pub(crate) fn check(conn: &Connection, list: &[Migration]) -> Result<(), OpenErr
     compare(version, &rows.collect::<Result<Vec<_>, _>>()?, list)
 }
 
-/// Refuses, besides that, a file whose schema is older than this program's.
+/// Also refuses a file whose schema is older than this program's.
 pub(crate) fn check_newest(conn: &Connection, list: &[Migration]) -> Result<(), OpenError> {
     check(conn, list)?;
     match version(conn)? {
@@ -143,7 +142,7 @@ fn compare(version: usize, applied: &[(usize, String, i64)], list: &[Migration])
     Ok(())
 }
 
-/// Runs what has not run yet.
+/// Runs the pending migrations.
 pub(crate) fn run(conn: &Connection, list: &[Migration], observer: Observer<'_>) -> Result<(), OpenError> {
     for (at, migration) in list.iter().enumerate().skip(version(conn)?) {
         migrate(conn, at + 1, migration, observer)?;

@@ -14,7 +14,7 @@ fn mark_of(path: &Path) -> PathBuf {
     beside(path, ".moved")
 }
 
-/// Refuses a file that was moved: each of its open jobs would be done twice.
+/// Refuses a file that was moved: each of its open jobs would be executed twice.
 pub(crate) fn refuse(path: &Path) -> Result<(), StoreError> {
     let Some(to) = read(path)? else { return Ok(()) };
     Err(StoreError::new(format!(
@@ -25,7 +25,7 @@ pub(crate) fn refuse(path: &Path) -> Result<(), StoreError> {
     )))
 }
 
-/// Where a file was moved to, if it was.
+/// The target of a moved file, if it was moved.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, StoreError> {
     let mark = mark_of(path);
     match fs::read_to_string(&mark) {
@@ -35,7 +35,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, StoreError> {
     }
 }
 
-/// Marks a file as moved there, or takes its mark away; that lasts when it returns.
+/// Marks a file as moved there, or removes its mark; durable when it returns.
 pub(crate) fn set(path: &Path, to: Option<&str>) -> Result<(), StoreError> {
     let mark = mark_of(path);
     match to {
@@ -46,7 +46,7 @@ pub(crate) fn set(path: &Path, to: Option<&str>) -> Result<(), StoreError> {
     }
 }
 
-/// Written aside first, so that there is never half a mark.
+/// Writes a temporary file first, so that a mark is never partial.
 fn put(mark: &Path, line: &str) -> io::Result<()> {
     let aside = beside(mark, ".new");
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&aside)?;

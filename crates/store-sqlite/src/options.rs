@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use crate::file_system;
 
-/// A moment of the writer at which a test may look on, wait or break something.
+/// A point of the writer at which a test may observe, wait or inject a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// Before a transaction begins.
     Begin,
-    /// All is written, before COMMIT.
+    /// All rows are written, before COMMIT.
     Commit,
     /// COMMIT has returned.
     Committed,
@@ -20,16 +20,16 @@ pub enum Point {
     Checkpoint,
 }
 
-/// What a test lets go wrong there.
+/// The injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// As if the disk were full.
+    /// The disk is full.
     Full,
-    /// As if a sync had failed.
+    /// A sync failed.
     Io,
-    /// As if the file were damaged.
+    /// The file is damaged.
     Corrupt,
-    /// As if something else had failed.
+    /// Another error.
     Other,
 }
 
@@ -39,15 +39,16 @@ pub type Hook = Arc<dyn Fn(Point) -> Option<Fault> + Send + Sync>;
 /// How a store is opened. The defaults are meant for production.
 #[derive(Clone)]
 pub struct Options {
-    /// How many calls may wait for the writer, and how many reads for a reader; one more is refused.
+    /// Maximum number of calls that wait for the writer, and of reads that wait for a reader; further ones are
+    /// refused.
     pub waiting: usize,
-    /// How many rows one transaction takes at most, unless a single call has more.
+    /// Maximum number of rows in one transaction, unless a single call has more.
     pub rows_per_transaction: usize,
-    /// How many reads run at a time.
+    /// Maximum number of concurrent reads.
     pub readers: usize,
-    /// Tells the magic number of the file system that a path lies on.
+    /// Returns the magic number of the file system that contains a path.
     pub file_system: fn(&Path) -> io::Result<u32>,
-    /// Looks on, waits or breaks something; for tests.
+    /// Observes, waits or injects a fault; for tests.
     pub hook: Option<Hook>,
 }
 

@@ -15,10 +15,10 @@ use crate::error::SqlError;
 use crate::options::Options;
 use crate::statements::Reads;
 
-/// A read: gets the statements, or why there are none, and answers the caller.
+/// A read: receives the statements, or the error, and replies to the caller.
 type Read = Box<dyn FnOnce(Result<&mut Reads<'_>, StoreError>) + Send>;
 
-/// The threads and the way to them.
+/// The threads and their channel.
 #[derive(Debug)]
 pub(crate) struct Readers {
     path: Arc<PathBuf>,
@@ -53,7 +53,7 @@ impl Readers {
             let result = reads.and_then(|reads| {
                 on_snapshot(reads, read).map_err(|trouble| failed("read", &path, &trouble))
             });
-            // The caller stopped waiting: nothing is lost.
+            // The caller may have stopped waiting.
             let _ = reply.send(result);
         });
         let refused = match self.reads.as_ref().map(|reads| reads.try_send(read)) {
@@ -69,11 +69,11 @@ impl Readers {
         })
     }
 
-    /// Lets the waiting reads end, and the threads.
+    /// Lets the waiting reads finish, then ends the threads.
     pub(crate) fn stop(&mut self) {
         self.reads = None;
         for thread in self.threads.drain(..) {
-            // The panic was printed, and a reader has nothing to save.
+            // The panic was printed, and a reader has no state to save.
             let _ = thread.join();
         }
     }

@@ -11,10 +11,10 @@ use crate::row;
 use crate::statements::Reads;
 use crate::upkeep::{self, FEED_PRUNED_TO};
 
-/// Ids looked at for one page of a list.
+/// Number of ids scanned for one page of a list.
 const STRETCH: i64 = 100_000;
 
-/// These state codes as bits; all of them if there is none.
+/// The state codes as bits; all states if the list is empty.
 fn state_bits(states: &[StateName]) -> i64 {
     let bits = states.iter().fold(0, |bits, &state| bits | 1 << state as i64);
     if bits == 0 { i64::MAX } else { bits }
@@ -29,7 +29,7 @@ pub(crate) fn limit(rows: usize) -> i64 {
 }
 
 impl Reads<'_> {
-    /// The jobs with these ids, in the order asked.
+    /// The jobs with these ids, in the requested order.
     pub(crate) fn jobs(&mut self, ids: &[JobId]) -> Result<Vec<Option<Job>>, SqlError> {
         ids.iter().map(|&id| self.one_job(id)).collect()
     }
@@ -51,7 +51,7 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// The blocks that are not closed.
+    /// The open blocks.
     pub(crate) fn all_blocks(&mut self) -> Result<Vec<Block>, SqlError> {
         let mut rows = self.blocks.raw_query();
         let mut found = Vec::new();
@@ -135,7 +135,7 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// Jobs that the filter shows, newest id first, within one stretch of ids.
+    /// Jobs that match the filter, newest id first, within one range of ids.
     pub(crate) fn page(
         &mut self,
         filter: &JobFilter,
@@ -190,7 +190,7 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// Acts, newest first.
+    /// Audit entries, newest first.
     pub(crate) fn acts(&mut self, before: Option<u64>, at_most: usize) -> Result<Vec<AuditRow>, SqlError> {
         let below = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
         self.audit.raw_bind_parameter(1, below)?;
@@ -210,7 +210,7 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// A stretch of the feed.
+    /// A page of the feed.
     pub(crate) fn feed_page(&mut self, after: u64, at_most: usize) -> Result<FeedPage, SqlError> {
         let pruned_to = upkeep::number(&mut self.meta, FEED_PRUNED_TO)?;
         self.feed.raw_bind_parameter(1, i64::try_from(after).unwrap_or(i64::MAX))?;

@@ -1,4 +1,4 @@
-//! Jobs as rows: how a life is bound, and how a row is read. The conversion is lossless.
+//! Jobs as rows: how a status is bound, and how a row is read. The conversion is lossless.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{SqlError, damaged};
 use crate::spec;
 
-/// A stop on its way, as stored.
+/// The stored form of a pending stop.
 #[derive(Serialize, Deserialize)]
 struct StoredStop {
     at: i64,
@@ -24,15 +24,15 @@ struct StoredStop {
     timed_out: bool,
 }
 
-/// A suspended attempt, as stored.
+/// The stored form of a suspended attempt.
 #[derive(Serialize, Deserialize)]
 struct StoredWait {
     since: i64,
-    /// None: it waits for jobs, else for the outside.
+    /// None: it waits for jobs; otherwise for external work.
     until: Option<i64>,
 }
 
-/// Binds ?1 to ?19 and ?26 to ?30: what every write of a job's row sets.
+/// Binds ?1 to ?19 and ?26 to ?30: the columns that every write of a job sets.
 pub(crate) fn bind_life(
     to: &mut Statement<'_>,
     id: JobId,
@@ -48,7 +48,7 @@ pub(crate) fn bind_life(
     Ok(())
 }
 
-/// Binds ?1 to ?16: what every job has. ?2 is the rev that a change was decided on.
+/// Binds ?1 to ?16: the columns of every job. ?2 is the rev that a change was decided on.
 pub(crate) fn bind_plain(
     to: &mut Statement<'_>,
     id: JobId,
@@ -70,7 +70,7 @@ pub(crate) fn bind_plain(
     bind_lease(to, state.lease())
 }
 
-/// Binds ?26 to ?30: what most jobs never have.
+/// Binds ?26 to ?30: columns that are rarely set.
 fn bind_waits(to: &mut Statement<'_>, life: &JobStatus) -> Result<(), SqlError> {
     let depends = matches!(life.state, State::Blocked(blocked) if blocked.dependencies);
     let waits = match &life.state {
@@ -93,7 +93,7 @@ fn bind_waits(to: &mut Statement<'_>, life: &JobStatus) -> Result<(), SqlError> 
     Ok(())
 }
 
-/// The hold of a live attempt, also of one that waits for the outside.
+/// The lease of a live attempt, also of one that waits for external work.
 fn holding(state: &State) -> Option<&Leased> {
     match state {
         State::Waiting(waiting) => Some(&waiting.held),
@@ -111,7 +111,7 @@ fn bind_lease(to: &mut Statement<'_>, lease: Option<&Lease>) -> Result<(), SqlEr
     Ok(())
 }
 
-/// Binds ?20 to ?23: what a blocked or a completed job has. A statement that ends a job has no ?20.
+/// Binds ?20 to ?23: the columns of a blocked or completed job. A statement that ends a job has no ?20.
 pub(crate) fn bind_end(to: &mut Statement<'_>, state: &State) -> Result<(), SqlError> {
     let (behind, outcome, value) = match state {
         State::Blocked(blocked) => (blocked.holder.map(|id| id.get().cast_signed()), None, None),
@@ -278,7 +278,7 @@ pub(crate) fn bind_attempt(to: &mut Statement<'_>, id: JobId, past: &PastAttempt
     Ok(())
 }
 
-/// The name of a state code.
+/// The state of a code.
 pub(crate) fn state_name(code: u8) -> Result<StateName, SqlError> {
     StateName::ALL.get(usize::from(code)).copied().ok_or_else(|| damaged("state code", code))
 }
@@ -287,12 +287,10 @@ fn outcome(code: u8) -> Result<Outcome, SqlError> {
     Outcome::ALL.get(usize::from(code)).copied().ok_or_else(|| damaged("outcome code", code))
 }
 
-/// A type's name.
 pub(crate) fn job_type(text: &str) -> Result<TypeName, SqlError> {
     TypeName::new(text).map_err(|error| damaged("type", error))
 }
 
-/// A job's key.
 pub(crate) fn key(text: &str) -> Result<Key, SqlError> {
     Key::new(text).map_err(|error| damaged("key", error))
 }
@@ -305,7 +303,6 @@ fn moment(ms: i64) -> Result<Time, SqlError> {
     Time::from_ms(ms).map_err(|error| damaged("time", error))
 }
 
-/// A moment.
 pub(crate) fn time(row: &Row<'_>, column: usize) -> Result<Time, SqlError> {
     moment(row.get(column)?)
 }
@@ -314,7 +311,6 @@ fn time_or_null(row: &Row<'_>, column: usize) -> Result<Option<Time>, SqlError> 
     row.get::<_, Option<i64>>(column)?.map(moment).transpose()
 }
 
-/// A job's id.
 pub(crate) fn job_id(row: &Row<'_>, column: usize) -> Result<JobId, SqlError> {
     let number: i64 = row.get(column)?;
     JobId::new(number.cast_unsigned()).map_err(|error| damaged("id", error))
@@ -330,17 +326,17 @@ pub(crate) fn flag(row: &Row<'_>, column: usize) -> Result<bool, SqlError> {
     Ok(row.get::<_, Option<i64>>(column)?.is_some())
 }
 
-/// A text, not copied.
+/// A text, borrowed.
 pub(crate) fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str, SqlError> {
     Ok(row.get_ref(column)?.as_str()?)
 }
 
-/// A text, not copied, or NULL.
+/// A text, borrowed, or NULL.
 pub(crate) fn text_or_null<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, SqlError> {
     Ok(row.get_ref(column)?.as_str_or_null()?)
 }
 
-/// A number of 16 bytes.
+/// A 16-byte number.
 pub(crate) fn number128(row: &Row<'_>, column: usize) -> Result<u128, SqlError> {
     let bytes = row.get_ref(column)?.as_blob()?;
     let bytes = bytes.try_into().map_err(|_| damaged("number", "it does not have 16 bytes"))?;

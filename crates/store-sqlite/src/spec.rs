@@ -135,7 +135,6 @@ fn ms_or_null(row: &Row<'_>, column: usize) -> Result<Option<u64>, SqlError> {
     Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
 }
 
-/// An owner.
 pub(crate) fn owner(text: &str) -> Result<Owner, SqlError> {
     Owner::new(text).map_err(|error| damaged("owner", error))
 }

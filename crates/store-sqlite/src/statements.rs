@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, PrepFlags, Statement};
 
-/// Prepares a statement that stays.
+/// Prepares a statement.
 fn prepare<'c>(conn: &'c Connection, sql: &str) -> rusqlite::Result<Statement<'c>> {
     conn.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)
 }
@@ -28,7 +28,7 @@ macro_rules! statements {
 }
 
 statements!(
-    /// What the writer says.
+    /// The statements of the writer.
     Writes:
     begin commit rollback savepoint rollback_to release checkpoint
     insert_job insert_plain insert_spec insert_spec_member insert_spec_whole
@@ -41,7 +41,7 @@ statements!(
 );
 
 statements!(
-    /// What a reader asks.
+    /// The statements of a reader.
     Reads:
     job open_jobs attempts blocks select_completed list id_span settings group_row group_page open_groups members links feed
     audit meta

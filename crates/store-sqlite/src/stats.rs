@@ -2,18 +2,18 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the writer has done since the store was opened.
+/// Counters of the writer since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Transactions that were committed.
+    /// Committed transactions.
     pub transactions: u64,
-    /// Calls that they carried.
+    /// Calls in those transactions.
     pub calls: u64,
-    /// Changes, inserts and other rows that the calls asked for.
+    /// Changes, inserts and other rows that the calls requested.
     pub rows: u64,
-    /// Bytes appended to the write-ahead log; copying them into the file comes on top.
+    /// Bytes appended to the write-ahead log; copying them into the file is not counted.
     pub bytes: u64,
-    /// Times the write-ahead log was copied into the file.
+    /// Number of checkpoints.
     pub checkpoints: u64,
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn to_text(answer: &[Submitted]) -> Result<String, SqlError> {
     to_json(&pairs)
 }
 
-/// The answer of a text.
+/// Reads the answer from its text.
 pub(crate) fn from_text(text: &str) -> Result<Vec<Submitted>, SqlError> {
     let pairs: Vec<(u64, u8)> = from_json("answer", text)?;
     pairs.into_iter().map(|(id, code)| one(id, code)).collect()

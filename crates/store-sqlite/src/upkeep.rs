@@ -9,7 +9,7 @@ use crate::error::{SqlError, damaged};
 use crate::row::{self, to_json};
 use crate::statements::Writes;
 
-/// The highest id ever lent: outlives blocks and jobs, so that no id is given twice.
+/// The highest id handed out. It is kept when blocks and jobs are removed, so that no id is used twice.
 const LAST_ID: &str = "last_id";
 /// The highest feed number removed.
 pub(crate) const FEED_PRUNED_TO: &str = "feed_pruned_to";
@@ -23,7 +23,7 @@ pub(crate) fn number(meta: &mut Statement<'_>, name: &str) -> Result<u64, SqlErr
 }
 
 impl Writes<'_> {
-    /// Lends the next ids; none when so many are not left.
+    /// Assigns the next ids; none if not enough ids are left.
     pub(crate) fn lend_block(&mut self, size: u64) -> Result<Option<Block>, SqlError> {
         let last = number(&mut self.meta, LAST_ID)?;
         let (Ok(first), Ok(last)) = (JobId::new(last + 1), JobId::new(last.saturating_add(size.max(1))))
@@ -56,7 +56,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// Removes what upkeep chose.
+    /// Removes the given rows.
     pub(crate) fn remove(&mut self, prune: &Prune) -> Result<Pruned, SqlError> {
         let mut pruned = Pruned::default();
         for id in &prune.jobs {
@@ -112,7 +112,7 @@ impl Writes<'_> {
         Ok(gone as u64)
     }
 
-    /// The highest feed number ever given.
+    /// The highest feed number ever used.
     pub(crate) fn last_feed_number(&mut self) -> Result<u64, SqlError> {
         let mut rows = self.feed_last.raw_query();
         let found = rows.next()?.ok_or_else(|| damaged("feed", "it has no last number"))?;

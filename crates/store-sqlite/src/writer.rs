@@ -31,13 +31,13 @@ use crate::options::{Fault, Hook, Options, Point};
 use crate::statements::Writes;
 use crate::stats::{Counters, add};
 
-/// After how many pages the write-ahead log is copied into the file. Measured at batches of 1,000 jobs: the 99th
-/// percentile of a commit is 6–12 ms with 1,000 pages, 4–24 ms with 4,000, 21–41 ms with 10,000.
+/// Number of pages after which the write-ahead log is copied into the file. Measured with batches of 1,000 jobs: the
+/// 99th percentile of a commit is 6–12 ms with 1,000 pages, 4–24 ms with 4,000, 21–41 ms with 10,000.
 const CHECKPOINT_PAGES: i32 = 1_000;
 /// Bytes of a page with its header in the write-ahead log.
 const FRAME_BYTES: usize = 4_096 + 24;
 
-/// What the writer shares with the store.
+/// State shared by the writer and the store.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) counters: Counters,
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) stopped: OnceLock<String>,
 }
 
-/// What the thread is given.
+/// The input of the thread.
 pub(crate) struct Task {
     pub(crate) conn: Connection,
     pub(crate) path: PathBuf,
@@ -65,7 +65,7 @@ struct Writer<'c> {
     wal_pages_before: i32,
 }
 
-/// The thread. `ready` receives whether it could start.
+/// The main function of the thread. `ready` receives whether it could start.
 pub(crate) fn serve(task: Task, ready: &SyncSender<Result<(), SqlError>>) {
     let Task { mut conn, path, calls, shared, options } = task;
     let wal_pages = Arc::new(AtomicI32::new(0));
@@ -98,7 +98,7 @@ pub(crate) fn serve(task: Task, ready: &SyncSender<Result<(), SqlError>>) {
 }
 
 impl Writer<'_> {
-    /// Until the store is dropped and nothing waits any more, or it must stop.
+    /// Runs until the store is dropped and no calls wait, or it must stop.
     fn serve(&mut self, calls: &Receiver<Call>) {
         while let Ok(first) = calls.recv() {
             if self.transact(first, calls).is_break() || self.checkpoint_if_due().is_break() {
@@ -127,7 +127,7 @@ impl Writer<'_> {
         stops
     }
 
-    /// Begins a transaction and applies every call that waits, up to the bound of rows.
+    /// Begins a transaction and applies all waiting calls, up to the row limit.
     fn fill(
         &mut self,
         first: Call,
@@ -155,8 +155,8 @@ impl Writer<'_> {
         let done = self.fault(Point::Commit).and_then(|()| run(&mut self.writes.commit));
         let done = done.and_then(|_| self.fault(Point::Committed));
         let trouble = done.err()?;
-        // SQLite reports a full disk only from writing the pages, before the sync: the last page, which makes the
-        // transaction valid, is not there, and SQLite has rolled back. Busy means that it did not begin to commit.
+        // SQLite reports a full disk only while it writes the pages, before the sync: the last page, which makes the
+        // transaction valid, is missing, and SQLite has rolled back. Busy means that the commit did not start.
         let open = !self.writes.conn.is_autocommit();
         if trouble.is_full() || (trouble.is_busy() && open) {
             return Some(self.give_up(&trouble));
@@ -166,7 +166,7 @@ impl Writer<'_> {
 
     /// Rolls back; returns the error for the callers.
     fn give_up(&mut self, trouble: &SqlError) -> CommitError {
-        // Some errors, such as a full disk, roll back by themselves.
+        // Some errors, such as a full disk, have already rolled back.
         if !self.writes.conn.is_autocommit()
             && let Err(second) = run(&mut self.writes.rollback)
         {
@@ -183,7 +183,7 @@ impl Writer<'_> {
         CommitError::Unknown { message: format!("{}: {trouble}", self.path.display()) }
     }
 
-    /// Whether nothing may follow. The reason is noted before anyone is answered.
+    /// Whether the writer must stop. The reason is recorded before any caller is answered.
     fn stops(&self, error: Option<&CommitError>) -> ControlFlow<()> {
         match error {
             Some(CommitError::Unknown { message } | CommitError::Stopped { message }) => self.stop(message),
@@ -193,13 +193,13 @@ impl Writer<'_> {
 
     fn stop(&self, why: &str) -> ControlFlow<()> {
         let _ = self.shared.stopped.set(why.to_owned());
-        // Closing must not sync again what could not be synced.
+        // Closing must not sync again after a failed sync.
         let _ = self.writes.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         ControlFlow::Break(())
     }
 
-    /// Copies the write-ahead log into the file, after the callers were answered. A full disk or a reader in the way
-    /// only puts it off; a failed sync stops the writer, because the content of the file is unknown.
+    /// Copies the write-ahead log into the file, after the callers were answered. A full disk or an active reader
+    /// only delays it; a failed sync stops the writer, because the content of the file is unknown.
     fn checkpoint_if_due(&mut self) -> ControlFlow<()> {
         if self.wal_pages.load(Ordering::Relaxed) < CHECKPOINT_PAGES {
             return ControlFlow::Continue(());
@@ -233,7 +233,7 @@ impl Writer<'_> {
         add(&counters.bytes, usize::try_from(written).unwrap_or(0) * FRAME_BYTES);
     }
 
-    /// What a test lets go wrong here.
+    /// The injected fault at this point.
     fn fault(&self, point: Point) -> Result<(), SqlError> {
         let Some(fault) = self.hook.as_ref().and_then(|hook| hook(point)) else { return Ok(()) };
         let code = match fault {

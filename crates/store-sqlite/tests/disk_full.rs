@@ -1,4 +1,4 @@
-//! A disk that is really full: a small tmpfs. Needs the right to mount; without it the test fails, unless
+//! A disk that is really full: a small tmpfs. It needs permission to mount; without it the test fails, unless
 //! `JOBHALL_ALLOW_UNPROVEN` names `disk_full`.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
@@ -14,7 +14,7 @@ use jobhall_core::{Job, JobSpec, Json};
 use jobhall_store::{CommitError, Store, Unit};
 use jobhall_store_sqlite::Sqlite;
 
-/// A mounted file system that goes with this.
+/// A mounted file system, unmounted when dropped.
 struct Mount(PathBuf);
 
 impl Drop for Mount {
@@ -36,14 +36,14 @@ fn mount(at: &Path) -> Option<Mount> {
     None
 }
 
-/// Two jobs with a large text: a unit that is whole or not there.
+/// Two jobs with a large text: a unit that must be stored completely or not at all.
 fn pair(n: u64) -> Unit {
     let params = Json::trusted(&format!("\"{}\"", "x".repeat(30_000)));
     let spec = Arc::new(JobSpec { params, ..fixture::spec(None) });
     inserting([2 * n - 1, 2 * n].map(|n| Job { spec: spec.clone(), ..queued(n, None) }))
 }
 
-/// Commits pairs from `first` until the disk is full; the first that did not fit.
+/// Commits pairs from `first` until the disk is full; returns the first that did not fit.
 fn fill(store: &Sqlite, first: u64) -> u64 {
     for n in first..1_000 {
         match wait(store.commit(vec![pair(n)])) {

@@ -1,5 +1,5 @@
-//! What callers hear when the disk fails. Most faults are injected through the hook around BEGIN and COMMIT, which
-//! stands in for what SQLite would report; one test meets a real write error, made by a limit on file sizes in a child
+//! The errors that callers receive when the disk fails. Most faults are injected through the hook around BEGIN and
+//! COMMIT, in place of errors of SQLite; one test has a real write error, caused by a limit on file sizes in a child
 //! process.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
@@ -106,7 +106,7 @@ fn a_failed_sync_of_a_checkpoint_stops_the_writer_after_the_answer() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hall.db");
     let store = failing(&path, Point::Checkpoint, Fault::Io, 1);
-    // Large enough that the log must be copied.
+    // Large enough to require a checkpoint.
     let params = Json::trusted(&format!("\"{}\"", "x".repeat(100_000)));
     let spec = Arc::new(JobSpec { params, ..fixture::spec(None) });
     let units = (1..=60).map(|n| inserting([Job { spec: spec.clone(), ..queued(n, None) }])).collect();
@@ -178,7 +178,7 @@ fn a_panic_of_the_writer_leaves_nobody_waiting() {
     }
 }
 
-/// The folder that the child of the next test works in.
+/// The working directory of the child in the next test.
 const FOLDER: &str = "JOBHALL_TEST_LIMITED_FOLDER";
 
 #[test]
@@ -204,7 +204,7 @@ fn child_fills_its_file_up_to_the_limit() {
 fn a_real_write_error_in_a_commit_stops_the_writer_and_loses_nothing_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let test = std::env::current_exe().unwrap();
-    // Blocks of 512 bytes; the signal that comes with the limit is ignored, so the write fails with EFBIG.
+    // Blocks of 512 bytes; the signal of the limit is ignored, so the write fails with EFBIG.
     let script =
         "trap '' XFSZ; ulimit -f 1500; exec \"$0\" --exact child_fills_its_file_up_to_the_limit --nocapture";
     let child =

@@ -9,7 +9,7 @@ use fixture::{at, claim, inserting, present, queued, wait};
 use jobhall_store::{CommitError, Conflict, Store, Unit};
 use jobhall_store_sqlite::{Options, Point, Sqlite};
 
-/// A store whose writer stops before its first transaction until the sender says go.
+/// A store whose writer stops before its first transaction until the sender sends.
 fn held(path: &std::path::Path, waiting: usize) -> (Sqlite, mpsc::Sender<()>, mpsc::Receiver<()>) {
     let (go, gate) = mpsc::channel::<()>();
     let (tell, arrived) = mpsc::channel::<()>();
@@ -19,7 +19,7 @@ fn held(path: &std::path::Path, waiting: usize) -> (Sqlite, mpsc::Sender<()>, mp
         hook: Some(Arc::new(move |point| {
             if point == Point::Begin {
                 let _ = tell.send(());
-                // Once the sender is gone, the gate stands open.
+                // When the sender is dropped, the gate is open.
                 let _ = gate.lock().unwrap().recv();
             }
             None

@@ -1,5 +1,5 @@
-//! A file that jobhall 0.1.0 wrote is migrated when it is opened, and all of it reads back. `fixtures/README.md` says how
-//! the file was made; the golden file says what is expected of it.
+//! A file written by jobhall 0.1.0 is migrated when it is opened, and all data can be read. `fixtures/README.md`
+//! describes how the file was made; the golden file has the expected content.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -17,7 +17,7 @@ fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/0.1.0").join(name)
 }
 
-/// The file as 0.1.0 left it, in this folder.
+/// The file of 0.1.0, recreated in this directory.
 fn recreate(folder: &Path) -> PathBuf {
     let path = folder.join("jobs.db");
     let dump = std::fs::read_to_string(path_of("jobs.sql")).unwrap();
@@ -25,7 +25,7 @@ fn recreate(folder: &Path) -> PathBuf {
     path
 }
 
-/// The idempotency keys with the texts of their answers, in the words of 0.1.0.
+/// The idempotency keys with the stored texts of their answers, in the format of 0.1.0.
 fn stored_keys(path: &Path) -> Vec<(StoredIdempotencyKey, String)> {
     let file = Connection::open(path).unwrap();
     let mut rows = file.prepare("SELECT scope, key, body, answer, at FROM submit_keys").unwrap();

@@ -1,4 +1,4 @@
-//! Which files are opened, and which are refused by name and left as they are.
+//! Which files are opened, and which are refused with the reason and left unchanged.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -151,7 +151,7 @@ fn a_newer_schema_in_an_uncopied_log_is_refused_and_not_a_byte_changed() {
     filled(&path, 10);
     let conn = rusqlite::Connection::open(&path).unwrap();
     conn.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 999").unwrap();
-    // As a crash would leave them: the newer version is in the log alone.
+    // The state after a crash: the newer version is only in the log.
     fs::copy(&path, &copy).unwrap();
     fs::copy(folder.path().join("hall.db-wal"), folder.path().join("copy.db-wal")).unwrap();
     let read = || (fs::read(&copy).unwrap(), fs::read(folder.path().join("copy.db-wal")).unwrap());

@@ -1,4 +1,4 @@
-//! What goes in comes back: any job, after any course of events, and after the store was opened again.
+//! Every job is read as it was written, after any sequence of events, also after the store was reopened.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -129,7 +129,7 @@ fn spec() -> impl Strategy<Value = JobSpec> {
         .prop_flat_map(particular)
 }
 
-/// Sometimes asks for something in particular.
+/// Sometimes sets rare fields.
 fn particular(plain: JobSpec) -> impl Strategy<Value = JobSpec> {
     let ids = || prop::option::of((1u64..1 << 53).prop_map(id));
     let uses = prop::sample::select(vec!["", "gpu=1", "gpu=1.5, mem_gb=8"]);
@@ -163,7 +163,7 @@ fn particular(plain: JobSpec) -> impl Strategy<Value = JobSpec> {
     prop_oneof![Just(plain), whole]
 }
 
-/// What `core` makes of it, at a moment when the job is due.
+/// The job that `core` decides for the event, at a time when the job is due.
 fn next(job: &Job, happening: &Happening) -> Option<Unit> {
     let lease = job.life.state.lease().map_or(LeaseId(0), |lease| lease.id);
     let claim = job.life.claim;

@@ -1,4 +1,4 @@
-//! Blocks of ids and what upkeep removes, over restarts.
+//! Id blocks and removals by maintenance, across restarts.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;

@@ -12,13 +12,13 @@ use crate::row::{number, to_json};
 use crate::submitted;
 use crate::wire::Step;
 
-/// All of it, gathered.
+/// All side rows.
 #[derive(Default)]
 pub(super) struct SideRows<'a> {
     attempts: Vec<(JobId, &'a PastAttempt)>,
     settings: BTreeMap<(SettingKind, &'a str), &'a SettingWrite>,
     groups: BTreeMap<u64, &'a Group>,
-    /// Parents whose links go first.
+    /// Parents whose links are deleted first.
     unlinked: BTreeSet<JobId>,
     links: BTreeMap<(JobId, &'a str), JobId>,
     acts: Vec<&'a AuditEntry>,
@@ -26,7 +26,7 @@ pub(super) struct SideRows<'a> {
 }
 
 impl<'a> SideRows<'a> {
-    /// What comes with a unit.
+    /// Adds the side rows of a unit.
     pub(super) fn add(&mut self, unit: &'a Unit) -> Result<(), PgError> {
         for change in &unit.changes {
             self.attempts.extend(change.past.as_ref().map(|past| (change.id, &**past)));
@@ -45,7 +45,8 @@ impl<'a> SideRows<'a> {
         Ok(())
     }
 
-    /// The writes. `last_act` is the highest number of an act so far; `believed` idempotency keys must be new ones.
+    /// The writes. `last_act` is the highest number of an audit entry so far; `believed` idempotency keys must be
+    /// new.
     pub(super) fn push_steps(
         self,
         steps: &mut Vec<Step>,
@@ -140,7 +141,7 @@ pub(crate) fn idempotency_keys<'a>(
 ) -> Result<Step, PgError> {
     let last: BTreeMap<(&str, &str), &'a StoredIdempotencyKey> =
         all.iter().map(|key| ((key.scope.as_str(), key.key.as_str()), *key)).collect();
-    // Believed ones are all kept: one that comes twice must be noticed.
+    // Keys that are expected to be new are all kept, so that a duplicate is detected.
     let keys: Vec<&'a StoredIdempotencyKey> =
         if believed { all.to_vec() } else { last.into_values().collect() };
     let sql = if believed {

@@ -14,7 +14,7 @@ use crate::row::{self, get};
 use crate::wire::{Step, Wire};
 use crate::{groups, reads, submitted};
 
-/// What is known of the store afterwards, and the places on keys as they are stored.
+/// The rows read, and the stored places on keys.
 pub(super) async fn read(
     wire: &Wire<'_>,
     calls: &[Vec<Unit>],

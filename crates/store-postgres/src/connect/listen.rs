@@ -11,12 +11,12 @@ use tokio_postgres::{AsyncMessage, NoTls, Socket};
 use super::Connector;
 use crate::error::PgError;
 
-/// Pause before the connection is made again.
+/// Pause before the connection is reopened.
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Connector {
-    /// Listens on a separate connection, reopened whenever it breaks, until there is no receiver any more. It also
-    /// notifies when it begins: earlier notifications are not received.
+    /// Listens on a separate connection, reopened whenever it breaks, until no receiver is left. It also notifies
+    /// when it starts, because earlier notifications are not received.
     pub(crate) async fn listen(self, channel: &'static str, told: watch::Sender<()>) {
         while !told.is_closed() {
             let listening = async {
@@ -37,7 +37,7 @@ impl Connector {
         }
     }
 
-    /// Until the connection breaks.
+    /// Listens until the connection breaks.
     async fn hear<T: MakeTlsConnect<Socket>>(
         &self,
         tls: T,
@@ -53,7 +53,7 @@ impl Connector {
             }
             Ok(())
         };
-        // The request travels while the connection is served, and keeps it open afterwards.
+        // The request is sent while the connection is driven, and keeps it open afterwards.
         let asking = async {
             client.batch_execute(&format!("LISTEN {channel}")).await?;
             told.send_replace(());

@@ -13,7 +13,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// What a URL wants of TLS.
+/// The TLS options of a URL.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
     mode: Mode,
@@ -29,7 +29,7 @@ enum Mode {
     VerifyFull,
 }
 
-/// The URL without what it says of TLS, and that.
+/// Splits a URL into the URL without TLS options, and those options.
 pub(super) fn split(url: &str) -> Result<(String, Wanted), StoreError> {
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return Err(refused("it must begin with postgres://"));
@@ -52,7 +52,7 @@ fn refused(why: &str) -> StoreError {
     StoreError::new(format!("failed to read the database url: {why}"))
 }
 
-/// Undoes percent-encoding.
+/// Decodes percent-encoding.
 fn decoded(text: &str) -> Result<String, StoreError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -83,7 +83,7 @@ impl Mode {
 }
 
 impl Wanted {
-    /// The driver's setting.
+    /// The setting for the driver.
     pub(super) fn mode(&self) -> SslMode {
         match self.mode {
             Mode::Disable => SslMode::Disable,
@@ -92,7 +92,7 @@ impl Wanted {
         }
     }
 
-    /// How TLS is spoken; none if it is not.
+    /// The TLS connector; none if TLS is disabled.
     pub(super) fn connector(&self) -> Result<Option<MakeRustlsConnect>, StoreError> {
         if self.mode == Mode::Disable {
             return Ok(None);
@@ -115,7 +115,7 @@ impl Wanted {
         let mut roots = RootCertStore::empty();
         match self.roots.as_deref() {
             None | Some("system") => {
-                // What of the system's store cannot be read is not trusted.
+                // System certificates that cannot be read are not trusted.
                 roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             }
             Some(path) => {

@@ -13,7 +13,7 @@ use crate::row::{self, get, number};
 use crate::wire::{Step, Wire};
 use crate::{groups, submitted};
 
-/// The first thing of a portion that is stored otherwise, or not at all.
+/// The first row of a chunk that is stored differently or missing.
 pub(super) async fn differs(wire: &Wire<'_>, portion: &ExportChunk) -> Result<Option<String>, PgError> {
     match portion {
         ExportChunk::Settings(all) => settings(wire, all).await,
@@ -26,7 +26,7 @@ pub(super) async fn differs(wire: &Wire<'_>, portion: &ExportChunk) -> Result<Op
     }
 }
 
-/// The numbers that are given once.
+/// The stored counters.
 pub(super) async fn marks(wire: &Wire<'_>) -> Result<Marks, PgError> {
     let rows = wire.ask(Step::new(include_str!("../sql/import_marks.sql"))).await?;
     let found = rows.first().ok_or_else(|| damaged("meta", "it is missing"))?;
@@ -34,7 +34,7 @@ pub(super) async fn marks(wire: &Wire<'_>) -> Result<Marks, PgError> {
     Ok(Marks { last_id: number(0)?, last_feed: number(1)?, last_act: number(2)? })
 }
 
-/// The first of these that is not the stored one of the same name.
+/// The first of these that differs from the stored one of the same name.
 fn first<'a, K: Hash + Eq, V: PartialEq + 'a, N: Display>(
     wanted: impl Iterator<Item = (K, &'a V, N)>,
     stored: &HashMap<K, V>,

@@ -1,4 +1,4 @@
-//! An older schema is brought up to date with what it holds; a migration that fails leaves nothing.
+//! An older schema is migrated with its data; a failed migration leaves no changes.
 
 use jobhall_throwaway::Cluster;
 
@@ -6,9 +6,9 @@ use super::{ALL, Migration};
 use crate::database::Database;
 use crate::options::Options;
 
-/// All but the last.
+/// The first migration only.
 const OLDER: &[Migration] = &[ALL[0]];
-/// Up to the first text of `jobhall.submit`.
+/// Up to the first version of `jobhall.submit`.
 const FIRST_SUBMIT: &[Migration] = &[ALL[0], ALL[1], ALL[2]];
 const BROKEN: &[Migration] =
     &[ALL[0], Migration { name: "0002_broken", sql: "CREATE TABLE jobhall.half (); SELECT 1 / 0" }];

@@ -21,23 +21,23 @@ use crate::leadership::Term;
 use crate::options::Point;
 use crate::wire::{Step, Wire};
 
-/// How many may be sent at a time: one that the server is at, and one that it finds when that is done.
+/// Maximum number of sent commits: one that the server executes, and one that it executes next.
 pub(super) const AHEAD: usize = 2;
 
-/// The answer of the server that is to come.
+/// The pending reply of the server.
 type Done = Pin<Box<dyn Future<Output = Result<(), PgError>> + Send>>;
 
-/// A commit that the server has.
+/// A commit sent to the server.
 pub(super) struct Sent {
     batch: Batch,
     /// The replies to the callers once it is committed.
     answers: Vec<Committed>,
-    /// The numbers given by then.
+    /// The counters after this commit.
     numbers: Numbers,
     done: Done,
 }
 
-/// Waits for the answer to the first; an error if the leadership is lost before, with the reason.
+/// Waits for the reply to the first commit; an error with the reason if the leadership is lost before.
 pub(super) async fn answered(sent: &mut VecDeque<Sent>, term: &Term) -> Result<Result<(), PgError>, String> {
     let Some(first) = sent.front_mut() else { return std::future::pending().await };
     tokio::select! {
@@ -46,7 +46,7 @@ pub(super) async fn answered(sent: &mut VecDeque<Sent>, term: &Term) -> Result<R
     }
 }
 
-/// What comes of it, unless it takes too long or the leadership is lost.
+/// The result of a future, unless it takes too long or the leadership is lost.
 async fn in_time<T>(doing: impl Future<Output = T>, term: &Term) -> Option<T> {
     tokio::select! {
         done = timeout(LATE, doing) => done.ok(),
@@ -55,7 +55,7 @@ async fn in_time<T>(doing: impl Future<Output = T>, term: &Term) -> Option<T> {
 }
 
 impl Writer {
-    /// Sends a batch behind those that are sent, or hands it back if it must be done alone.
+    /// Sends a batch after the sent ones, or returns it if it must run alone.
     pub(super) async fn send(&mut self, batch: Batch) -> Result<(), Batch> {
         let client = self.line.client.clone().filter(|client| !client.is_closed());
         let (Some(client), true, false) = (client, self.line.connector.prepares, batch.doubted) else {
@@ -76,7 +76,7 @@ impl Writer {
             fault?;
             Wire { client: &client, prepares: true }.send_prepared(&steps, &ready).await.map(|_| ())
         });
-        // Now it is on its way, behind the others.
+        // Now it is sent, after the others.
         let done = match done.as_mut().now_or_never() {
             Some(done) => Box::pin(std::future::ready(done)),
             None => done,
@@ -85,13 +85,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits for the answer to the first.
+    /// Waits for the reply to the first commit.
     pub(super) async fn land(&mut self) {
         let done = answered(&mut self.sent, &self.line.term).await;
         self.landed(done).await;
     }
 
-    /// Goes on with what came of the first.
+    /// Handles the result of the first commit.
     pub(super) async fn landed(&mut self, done: Result<Result<(), PgError>, String>) {
         match done.map(|done| done.and_then(|()| self.line.fault(Point::Committed))) {
             Ok(Ok(())) => {
@@ -103,7 +103,7 @@ impl Writer {
         }
     }
 
-    /// The first so many are committed.
+    /// The first `count` commits succeeded.
     fn committed(&mut self, count: usize) {
         for Sent { batch, answers, numbers, .. } in self.sent.drain(..count) {
             self.line.numbers = numbers;
@@ -111,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// The first failed, or its outcome is unknown.
+    /// The first commit failed, or its outcome is unknown.
     async fn failed(&mut self, trouble: &PgError) {
         if trouble.is_fenced() {
             self.line.term.lose("another node leads now");
@@ -134,7 +134,7 @@ impl Writer {
         }
     }
 
-    /// Waits until those after the first have failed, and leaves the connection without a transaction.
+    /// Waits until the later commits have failed, and leaves the connection without a transaction.
     async fn roll_back(&mut self) {
         let Some(client) = self.line.client.take() else { return };
         let rolling_back = async {

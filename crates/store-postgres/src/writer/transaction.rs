@@ -18,22 +18,22 @@ use crate::row::get;
 use crate::upkeep;
 use crate::wire::{Step, Wire};
 
-/// The longest that a transaction may take; the server ends a statement of it sooner.
+/// Time limit for a transaction; the server aborts a statement earlier.
 pub(super) const LATE: Duration = Duration::from_secs(70);
-/// Pauses between tries to reach the database.
+/// Pauses between attempts to reach the database.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The connection that writes, with the numbers of what was written on it.
+/// The write connection and its counters.
 pub(super) struct Line {
     pub(super) connector: Connector,
     pub(super) options: Options,
     pub(super) term: Arc<Term>,
     epoch: u64,
     pub(super) client: Option<Arc<ClientWrapper>>,
-    /// The number of the last commit whose fate is known.
+    /// The number of the last commit with a known outcome.
     pub(super) number: i64,
-    /// As that commit left them.
+    /// The counters after that commit.
     pub(super) numbers: Numbers,
 }
 
@@ -53,7 +53,7 @@ impl Line {
         Ok(Line { connector, options, term, epoch, client: Some(client), number, numbers })
     }
 
-    /// Does it, however often the connection breaks, as long as the leadership is held.
+    /// Executes a transaction, retried after broken connections as long as the leadership is held.
     pub(super) async fn transact(&mut self, work: &Work<'_>) -> Result<Outcome, CommitError> {
         loop {
             let client = self.connected().await?;
@@ -120,7 +120,7 @@ impl Line {
         }
     }
 
-    /// One try. `decided` is set before COMMIT is sent.
+    /// One attempt. `decided` is set before COMMIT is sent.
     async fn attempt(
         &self,
         wire: &Wire<'_>,
@@ -174,7 +174,7 @@ impl Line {
         self.close(wire, Outcome::Units(plan.answers, plan.numbers), decided, plan.steps).await
     }
 
-    /// Begins a transaction under this number.
+    /// Begins a transaction with this number.
     pub(super) fn opening(&self, number: i64) -> [Step; 2] {
         [Step::new(include_str!("../sql/begin.sql")), self.fence(number)]
     }
@@ -188,7 +188,7 @@ impl Line {
         if wire.prepares {
             wire.send(&self.opening(number)).await?;
         } else {
-            // Behind a pooler a session cannot be set to write nothing outside a transaction: so BEGIN is awaited.
+            // Behind a pooler the session cannot be made read-only by default, so the reply to BEGIN is awaited.
             for step in self.opening(number) {
                 wire.ask(step).await?;
             }
@@ -196,7 +196,7 @@ impl Line {
         Ok(())
     }
 
-    /// Sends the last steps with COMMIT behind them.
+    /// Sends the last steps followed by COMMIT.
     async fn close(
         &self,
         wire: &Wire<'_>,
@@ -218,7 +218,7 @@ impl Line {
         }
     }
 
-    /// Finds out how many of the commits sent under the next numbers succeeded, and prevents the others.
+    /// Determines how many of the commits sent with the next numbers succeeded, and prevents the others.
     pub(super) async fn settle(&mut self, trouble: &PgError, sent: usize) -> Result<usize, CommitError> {
         let through = self.number + i64::try_from(sent).unwrap_or(i64::MAX);
         tracing::warn!("the outcome of commit {} is unknown: {trouble}", self.number + 1);
@@ -248,9 +248,9 @@ impl Line {
         }
     }
 
-    /// Sets the numbers up to this one for the commits that did not; returns how many did. It waits for a
-    /// commit that is still running. Numbers that an earlier call set are distinguished from those of commits by
-    /// the first of them, which is stored.
+    /// Writes tombstones for the numbers up to this one that no commit has written; returns how many commits
+    /// succeeded. It waits for a commit that is still running. The first tombstone is stored, which distinguishes
+    /// numbers of an earlier call from those of commits.
     async fn void(&self, client: &ClientWrapper, through: i64) -> Result<usize, PgError> {
         let wire = self.connector.wire(client);
         let committed = |first: i64| usize::try_from(first - self.number - 1).unwrap_or(0);
@@ -276,7 +276,7 @@ impl Line {
         Ok(committed(if ours { voided } else { through + 1 }))
     }
 
-    /// Gives the leadership back, so that the next node need not wait for the end of its term.
+    /// Releases the leadership, so that the next node does not have to wait for the end of the term.
     pub(super) async fn leave(&mut self) {
         if !self.term.stands() {
             return;
@@ -297,7 +297,7 @@ impl Line {
     }
 }
 
-/// The error for a caller when the leadership is lost meanwhile.
+/// The error for a caller when the leadership is lost during its call.
 pub(super) fn stopped_in(why: &str, sent: bool) -> CommitError {
     let message = why.to_owned();
     if sent { CommitError::Unknown { message } } else { CommitError::Stopped { message } }

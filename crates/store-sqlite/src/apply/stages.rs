@@ -9,7 +9,7 @@ use crate::error::{SqlError, damaged};
 use crate::row;
 use crate::statements::Writes;
 
-/// What the stages need to know of a stored job.
+/// The fields of a stored job that the stages need.
 struct Standing {
     rev: u32,
     place: KeyPlace,
@@ -26,7 +26,7 @@ struct Mover {
 }
 
 impl Writes<'_> {
-    /// Looks at the unit stage by stage; `conflicts` are those that the second stage has found so far.
+    /// Checks the unit stage by stage; `conflicts` are those of the second stage so far.
     pub(super) fn in_stages(
         &mut self,
         unit: &Unit,
@@ -44,7 +44,7 @@ impl Writes<'_> {
         if conflicts.is_empty() { self.insert_all(unit) } else { Ok(conflicts) }
     }
 
-    /// Two goes, so that keys are released before they are taken.
+    /// Two passes, so that keys are released before they are taken.
     fn change_all(&mut self, unit: &Unit) -> Result<Vec<Conflict>, SqlError> {
         let mut movers = Vec::new();
         for change in &unit.changes {
@@ -88,7 +88,7 @@ impl Writes<'_> {
         Ok(None)
     }
 
-    /// A job that still waits for the key that is given up, although the unit's changes are written.
+    /// A job that still waits for the released key after the unit's changes are written.
     fn successor(&mut self, mover: &Mover) -> Result<Option<Conflict>, SqlError> {
         let Some(next) = self.holder(KeyPlace::Next, &mover.key)? else { return Ok(None) };
         Ok(Some(Conflict::Successor { id: mover.id, job: self.known_job(next)? }))

@@ -1,4 +1,4 @@
-//! A chain of five migrations is killed before every single statement; the file is always that of a whole prefix.
+//! A chain of five migrations is killed before every statement; the file always has a complete prefix of them.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 use std::path::Path;
@@ -36,11 +36,11 @@ const CHAIN: [Migration; 5] = [
     },
 ];
 
-/// The child's file, and before which statement it dies.
+/// The child's file, and the statement before which it is killed.
 const FILE: &str = "JOBHALL_TEST_MIGRATION_FILE";
 const DIES_AT: &str = "JOBHALL_TEST_MIGRATION_DIES_AT";
 
-/// Everything that a migration can leave behind: schema, rows, version.
+/// Everything that a migration can change: schema, rows, version.
 fn content(conn: &Connection) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut schema = conn.prepare("SELECT name, coalesce(sql, '') FROM sqlite_schema ORDER BY name").unwrap();
