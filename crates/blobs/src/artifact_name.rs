@@ -9,102 +9,74 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// The most bytes of a whole name.
+/// Maximum size of a name.
 pub const NAME_BYTES: usize = 1_024;
-/// The most bytes between two slashes.
+/// Maximum size of a segment between two slashes.
 pub const SEGMENT_BYTES: usize = 255;
 
 /// A relative path with `/` between its segments, such as `report/index.html`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArtifactName(Arc<str>);
 
-/// Which rule a name breaks.
+/// The rule that a name violates.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArtifactNameError {
-    /// Nothing was given.
     #[error("name an artifact: the name is empty")]
     Empty,
-    /// Too long as a whole.
     #[error("name an artifact: the name has {bytes} bytes, the limit is {NAME_BYTES}")]
-    TooLong {
-        /// How long it is.
-        bytes: usize,
-    },
-    /// Begins with a slash.
+    TooLong { bytes: usize },
     #[error("name an artifact: the name begins with a slash, it must be relative")]
     Absolute,
-    /// Is not UTF-8.
     #[error("name an artifact: the name is not UTF-8")]
     NotUtf8,
-    /// A character with no place in a file name everywhere.
+    /// A character that is not valid in file names on every system.
     #[error("name an artifact: the name has the character {character:?} at byte {at}")]
-    Character {
-        /// Which.
-        character: char,
-        /// Where.
-        at: usize,
-    },
+    Character { character: char, at: usize },
     /// Two slashes in a row, or one at the end.
     #[error("name an artifact: the name has an empty segment")]
     EmptySegment,
     /// A segment is too long.
     #[error("name an artifact: a segment has {bytes} bytes, the limit is {SEGMENT_BYTES}")]
-    SegmentTooLong {
-        /// How long it is.
-        bytes: usize,
-    },
+    SegmentTooLong { bytes: usize },
     /// A segment is `.` or `..`.
     #[error("name an artifact: the segment {segment:?} points elsewhere")]
-    Dots {
-        /// Which.
-        segment: String,
-    },
-    /// A segment would read as an option of a command.
+    Dots { segment: String },
+    /// A segment looks like an option of a command.
     #[error("name an artifact: the segment {segment:?} begins with a dash")]
-    LeadingDash {
-        /// Which.
-        segment: String,
-    },
-    /// A segment begins or ends with a space, or ends with a dot, which some systems drop.
+    LeadingDash { segment: String },
+    /// A segment begins or ends with a space, or ends with a dot, which some systems remove.
     #[error("name an artifact: the segment {segment:?} begins or ends with a space, or ends with a dot")]
-    Edge {
-        /// Which.
-        segment: String,
-    },
+    Edge { segment: String },
     /// A segment is the name of a device on some systems.
     #[error("name an artifact: the segment {segment:?} is a reserved name")]
-    Reserved {
-        /// Which.
-        segment: String,
-    },
+    Reserved { segment: String },
 }
 
 impl ArtifactName {
-    /// Checks a text.
+    /// Validates a text.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// The first rule that it violates.
     pub fn new(text: &str) -> Result<ArtifactName, ArtifactNameError> {
         check_whole(text)?;
         text.split('/').try_for_each(check_segment)?;
         Ok(ArtifactName(text.into()))
     }
 
-    /// Checks bytes, such as those of a file's name.
+    /// Validates bytes, such as a file name.
     ///
     /// # Errors
-    /// The first rule that they break.
+    /// The first rule that they violate.
     pub fn from_bytes(bytes: &[u8]) -> Result<ArtifactName, ArtifactNameError> {
         ArtifactName::new(std::str::from_utf8(bytes).map_err(|_| ArtifactNameError::NotUtf8)?)
     }
 
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its parts between the slashes.
+    /// The parts between the slashes.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
     }
@@ -132,8 +104,8 @@ fn check_whole(text: &str) -> Result<(), ArtifactNameError> {
     }
 }
 
-/// Controls; what separates paths, drives and streams or globs on Windows; and what turns the direction of writing,
-/// so that a name looks like another.
+/// Control characters; separators of paths, drives and streams and wildcards on Windows; and characters that change
+/// the writing direction, so that a name looks like another.
 fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(character, '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|')
@@ -156,7 +128,7 @@ fn check_segment(segment: &str) -> Result<(), ArtifactNameError> {
     }
 }
 
-/// Devices of Windows, which they stay with any ending.
+/// Device names of Windows, with any extension.
 fn is_reserved(segment: &str) -> bool {
     let stem = segment.split('.').next().unwrap_or(segment).trim_end().to_ascii_lowercase();
     let numbered = |prefix: &str| {

@@ -24,69 +24,53 @@ use crate::{ArtifactName, AttemptKey, BlobError, Digest, MediaType, guard};
 
 use manifest::Manifest;
 
-/// The most bytes of one artifact.
+/// Maximum size of one artifact.
 pub const ARTIFACT_BYTES: u64 = 1 << 30;
-/// The most artifacts of one attempt.
+/// Maximum number of artifacts of one attempt.
 pub const ARTIFACTS: usize = 10_000;
-/// The most bytes of all artifacts of one attempt.
+/// Maximum total size of the artifacts of one attempt.
 pub const KEPT_BYTES: u64 = 10 << 30;
-/// The most bytes of all their names.
+/// Maximum total size of their names.
 pub const NAMES_BYTES: usize = 2 << 20;
-/// The most puts of one attempt, those counted that were replaced later.
+/// Maximum number of puts of one attempt, including replaced ones.
 pub const RECORDS: u32 = 40_000;
-/// How many manifests are remembered, besides those in use.
+/// Number of cached manifests besides those in use.
 const REMEMBERED: usize = 64;
 
 /// A named object of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// What its user calls it.
     pub name: ArtifactName,
-    /// Its content.
     pub digest: Digest,
-    /// How many bytes that has.
     pub size: u64,
-    /// What kind of bytes.
     pub media_type: MediaType,
-    /// When it was kept.
+    /// When it was stored.
     pub at_ms: u64,
 }
 
-/// Why an artifact was not kept.
+/// Why an artifact was not stored.
 #[derive(Debug, Error)]
 pub enum KeepError {
-    /// The attempt has enough.
+    /// The attempt has too many artifacts.
     #[error("keep an artifact: the attempt has {limit} artifacts, the limit")]
-    TooMany {
-        /// How many it may have.
-        limit: usize,
-    },
-    /// It was put too often.
+    TooMany { limit: usize },
+    /// The attempt has made too many puts.
     #[error("keep an artifact: the attempt has put {limit} times, the limit")]
-    TooOften {
-        /// How often it may.
-        limit: u32,
-    },
-    /// All together are too large.
+    TooOften { limit: u32 },
+    /// The artifacts are too large in total.
     #[error("keep an artifact: those of the attempt would have more than {limit} bytes together, the limit")]
-    TooLarge {
-        /// How many bytes they may have.
-        limit: u64,
-    },
-    /// The names are too long.
+    TooLarge { limit: u64 },
+    /// The names are too long in total.
     #[error(
         "keep an artifact: the names of the attempt's artifacts would have more than {limit} bytes, the limit"
     )]
-    Names {
-        /// How many bytes they may have.
-        limit: usize,
-    },
-    /// The object is not there, or the file system failed.
+    Names { limit: usize },
+    /// The object does not exist, or the file system failed.
     #[error(transparent)]
     Blob(#[from] BlobError),
 }
 
-/// Manifests of attempts. One that was never written to reads as empty.
+/// Manifests of attempts. A manifest that was never written reads as empty.
 #[derive(Debug)]
 pub struct Artifacts {
     file_store: Arc<dyn FileStore>,
@@ -106,9 +90,9 @@ impl Artifacts {
         self.manifest(attempt).read(|state| state.kept.get(name).cloned())
     }
 
-    /// Whether the attempt may have artifacts: whether it has a manifest at all. Most have none, and this is one look
-    /// at a name: nothing is opened, read or waited for, so it may be asked where [`find`](Artifacts::find) may not. A
-    /// database cannot be looked at without waiting, so in one every attempt may have some.
+    /// Whether the attempt may have artifacts, that is, whether it has a manifest. Most have none, and this checks
+    /// only a name: nothing is opened, read or waited for, so it may be called where [`find`](Artifacts::find) may
+    /// not. A database cannot be queried without waiting, so there the answer is always true.
     ///
     /// # Errors
     /// The file system failed.
@@ -116,7 +100,7 @@ impl Artifacts {
         Manifest::new(attempt, self.file_store.clone()).may_be_there()
     }
 
-    /// The artifacts behind a name in the order of names, at most so many.
+    /// The artifacts after a name in the order of names, up to a limit.
     ///
     /// # Errors
     /// As [`find`](Artifacts::find).
@@ -133,14 +117,14 @@ impl Artifacts {
         })
     }
 
-    /// Lists an object that is there, young, durably.
+    /// Lists an existing, recently touched object durably.
     pub(crate) fn add(&self, attempt: AttemptKey, artifact: &Artifact) -> Result<(), KeepError> {
         self.manifest(attempt).add(artifact)
     }
 
-    /// Tells every object that the attempt refers to.
+    /// Calls `tell` for every object that the attempt refers to.
     pub(crate) fn each(&self, attempt: AttemptKey, tell: &mut dyn FnMut(&Digest)) -> Result<(), BlobError> {
-        // A walk over everything must not push out what is in use.
+        // A walk over all manifests must not evict those in use from the cache.
         let known = guard(&self.known).get(&attempt).cloned();
         let manifest = known.unwrap_or_else(|| Arc::new(Manifest::new(attempt, self.file_store.clone())));
         manifest.read(|state| state.kept.values().for_each(|kept| tell(&kept.digest)))
@@ -157,7 +141,7 @@ impl Artifacts {
             return Ok(None);
         }
         known.remove(&attempt);
-        // It cannot be opened meanwhile: opening takes the lock held here.
+        // It cannot be opened meanwhile: opening requires the lock held here.
         Manifest::new(attempt, self.file_store.clone()).remove(is_old)
     }
 
@@ -175,7 +159,8 @@ impl Artifacts {
     }
 }
 
-/// Handles are given out under the registry's lock only, so one without a second holder stays so while that is held.
+/// Handles are created only under the registry's lock, so a handle without a second owner keeps that property while
+/// the lock is held.
 fn is_in_use(manifest: &Arc<Manifest>) -> bool {
     Arc::strong_count(manifest) > 1 || manifest.is_broken()
 }

@@ -5,16 +5,14 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// One claim of one job, written `{job}-{claim}`; names a log.
+/// One claim of one job, written `{job}-{claim}`; the name of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptKey {
-    /// The job's number.
     pub job: u64,
-    /// Its claim number.
     pub claim: u32,
 }
 
-/// Why a text is not an attempt's key.
+/// Why a text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("read an attempt: it is written <job>-<claim>, such as 17-1")]
 pub struct AttemptKeyError;
@@ -35,7 +33,7 @@ impl fmt::Display for AttemptKey {
 impl FromStr for AttemptKey {
     type Err = AttemptKeyError;
 
-    /// Only what `Display` writes: no sign, no leading zero.
+    /// Accepts only the output of `Display`: no sign, no leading zero.
     fn from_str(text: &str) -> Result<AttemptKey, AttemptKeyError> {
         let (job, claim) = text.split_once('-').ok_or(AttemptKeyError)?;
         let key = AttemptKey {

@@ -29,18 +29,17 @@ use connection::Connection;
 use content::Chunks;
 use transaction::{Statement, Transaction, signed, unsigned};
 
-/// The most bytes of one chunk.
+/// Maximum size of one chunk.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 /// How to connect to the database of a hall.
 #[derive(Clone)]
 pub struct Database {
-    /// Connections. Transactions may come to another connection each.
+    /// The connection pool. Each transaction may use another connection.
     pub pool: Pool,
-    /// Where their futures run, while a thread of the caller waits.
+    /// The runtime of their futures, while a thread of the caller waits.
     pub runtime: Handle,
-    /// The epoch of the leadership that this node holds: once another holds it, nothing is written any more. None when there
-    /// is no leadership to hold.
+    /// The epoch of this node's leadership: once another node leads, nothing is written. None without leadership.
     pub epoch: Option<u64>,
 }
 
@@ -102,7 +101,7 @@ impl FileStore for Tables {
         self.connection.run("write", &what, transaction).map(drop)
     }
 
-    /// What was written was committed, and so is durable.
+    /// Written data was committed, so it is durable.
     fn sync(&self, _files: &[&Name], _names: bool) -> Result<(), BlobError> {
         Ok(())
     }
@@ -145,7 +144,7 @@ impl FileStore for Tables {
     }
 
     fn names(&self, shelf: Shelf) -> Result<Vec<String>, BlobError> {
-        // The character behind a slash is a zero.
+        // The character after a slash is a zero.
         let statement =
             Statement::new("SELECT name FROM jobhall.blob_files WHERE name > $1 || '/' AND name < $1 || '0'")
                 .with(Type::TEXT, shelf.to_string());

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The BLAKE3 hash of an object's content; written as 64 lower-case hexadecimal digits.
+/// The BLAKE3 hash of an object's content, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -25,13 +25,12 @@ impl Digest {
         Digest(*hasher.finalize().as_bytes())
     }
 
-    /// Its 32 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// As 64 hexadecimal digits.
+    /// 64 hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
         self.to_string()
@@ -42,12 +41,12 @@ impl Digest {
         self.0[0]
     }
 
-    /// Its file in that directory.
+    /// The name of its file in that directory.
     pub(crate) fn file_name(&self) -> String {
         self.hex().split_off(2)
     }
 
-    /// The digest whose object has this place, if it is one.
+    /// The digest of the object with this path, if it is one.
     pub(crate) fn at(shard: u8, file_name: &str) -> Option<Digest> {
         format!("{shard:02x}{file_name}").parse().ok()
     }

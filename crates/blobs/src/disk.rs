@@ -14,8 +14,8 @@ use crate::file_store::{Content, FileStore, Found, Name, Opened, Section, Shelf,
 use folder::Folder;
 use temps::Temps;
 
-/// The directory of blobs, open. One process has it open at a time: what is known of live logs and of objects on
-/// their way in is kept in memory.
+/// The open directory of blobs. Only one process has it open at a time: the state of live logs and of incoming
+/// objects is kept in memory.
 #[derive(Debug)]
 pub(crate) struct Disk {
     objects: Folder,
@@ -52,7 +52,7 @@ impl Disk {
         }
     }
 
-    /// Does something in the directory of a shelf, if that is there.
+    /// Calls a function with the directory of a shelf, if it exists.
     fn within<T>(
         &self,
         shelf: Shelf,
@@ -65,7 +65,7 @@ impl Disk {
         }
     }
 
-    /// The same in a directory that is made where missing.
+    /// Calls a function with the directory of a shelf, which is created if it is missing.
     fn within_made<T>(
         &self,
         shelf: Shelf,
@@ -120,7 +120,7 @@ impl FileStore for Disk {
         })
     }
 
-    /// Its name may have come just before a crash, so that is synced too.
+    /// The file may have been named just before a crash, so its directory entry is synced too.
     fn touch(&self, name: &Name, bytes: Option<u64>, now_ms: u64) -> Result<bool, BlobError> {
         let touched = self.within(name.shelf, |folder| {
             let path = || folder.path(&name.file);
@@ -140,7 +140,7 @@ impl FileStore for Disk {
         Ok(touched.unwrap_or(false))
     }
 
-    /// No other thread uses the file: the caller ensures it within this process, and no other process has it open.
+    /// No other thread uses the file: the caller ensures this within the process, and no other process has it open.
     fn remove(&self, name: &Name, _modified_ms: u64) -> Result<bool, BlobError> {
         Ok(self.within(name.shelf, |folder| folder.remove(&name.file))?.unwrap_or(false))
     }

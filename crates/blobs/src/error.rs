@@ -4,89 +4,61 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why the file system or the database did not do what was asked. Reads well after "failed to".
+/// An error of the file system or the database. Its text follows "failed to".
 #[derive(Debug, Error)]
 pub enum BlobError {
-    /// The disk or the user's quota is full. A retry may work later; a partial write does not count.
+    /// The disk or the user's quota is full. A retry may succeed later; a partial write is ignored.
     #[error("{doing} {what}: the disk is full")]
     Full {
-        /// What was being done.
         doing: &'static str,
-        /// To which file, from the directory of blobs.
+        /// The file, relative to the directory of blobs.
         what: String,
     },
-    /// No such object.
+    /// The object does not exist.
     #[error("find {what}")]
-    Missing {
-        /// Which.
-        what: String,
-    },
-    /// Stored content is not what was stored.
+    Missing { what: String },
+    /// The stored content was changed.
     #[error("read {what}: it is damaged: {why}")]
     Damaged {
-        /// Which object or log.
         what: String,
-        /// How that shows.
+        /// What was detected.
         why: String,
     },
     /// The directory contains an entry that this code did not create; it is left alone.
     #[error("use {what}: {why}")]
-    Odd {
-        /// Which file.
-        what: String,
-        /// What it is.
-        why: &'static str,
-    },
+    Odd { what: String, why: &'static str },
     /// The stored state differs from the cached state, or another node leads now. Nothing was written.
     #[error("write {what}: another node has written to it")]
-    Overtaken {
-        /// Which file.
-        what: String,
-    },
-    /// The database does not answer. The same may work later, and is harmless to do again.
+    Overtaken { what: String },
+    /// The database does not answer. A retry is safe and may succeed later.
     #[error("{doing} {what}: the database does not answer: {why}")]
     Away {
-        /// What was being done.
         doing: &'static str,
-        /// To which file.
         what: String,
-        /// The error instead.
+        /// The error of the database.
         why: String,
     },
     /// Another process has the directory open.
     #[error("lock {what}: another process has it open")]
-    InUse {
-        /// The lock file.
-        what: String,
-    },
+    InUse { what: String },
     /// An earlier sync of this log failed. The content of the disk is unknown, so further writes are refused.
     #[error("write {what}: an earlier sync of it failed")]
-    Broken {
-        /// Which log.
-        what: String,
-    },
-    /// Enough watch this log.
+    Broken { what: String },
+    /// The log has too many watchers.
     #[error("watch {what}: it has {limit} watchers, which is the limit")]
-    TooManyWatchers {
-        /// Which log.
-        what: String,
-        /// How many may.
-        limit: usize,
-    },
-    /// Anything else that the system said.
+    TooManyWatchers { what: String, limit: usize },
+    /// Any other error of the system.
     #[error("{doing} {what}: {source}")]
     Io {
-        /// What was being done.
         doing: &'static str,
-        /// To which file, from the directory of blobs.
+        /// The file, relative to the directory of blobs.
         what: String,
-        /// What the system said.
         source: io::Error,
     },
 }
 
 impl BlobError {
-    /// Sorts what the system said. An error of this crate that a reader had to wrap is taken out again.
+    /// Classifies an error of the system. An error of this crate that a reader wrapped is unwrapped.
     pub(crate) fn io(doing: &'static str, what: String, error: impl Into<io::Error>) -> BlobError {
         match error.into().downcast::<BlobError>() {
             Ok(inner) => inner,
@@ -103,7 +75,7 @@ impl BlobError {
         matches!(self, BlobError::Full { .. })
     }
 
-    /// Whether stored content is not what was stored.
+    /// Whether the stored content was changed.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, BlobError::Damaged { .. })

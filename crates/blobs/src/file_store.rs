@@ -9,7 +9,7 @@ use std::io;
 
 use crate::BlobError;
 
-/// What a file is for: the first part of its name.
+/// The purpose of a file: the first part of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Objects,
@@ -64,7 +64,7 @@ impl fmt::Display for Shelf {
     }
 }
 
-/// The name of a file, such as `logs/11/17-1`. No part of it was chosen by a user.
+/// The name of a file, such as `logs/11/17-1`. No part of it is chosen by a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) shelf: Shelf,
@@ -77,7 +77,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// What is known of a file without reading it.
+/// Metadata of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     /// A plain file, not a link, directory or device.
@@ -90,77 +90,78 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) content: Box<dyn Content>,
-    /// How many bytes it had when it was opened.
+    /// The size when it was opened.
     pub(crate) bytes: u64,
 }
 
 /// The bytes of an open file.
 pub(crate) trait Content: fmt::Debug + Send + Sync {
-    /// Reads from an offset on; nothing only at the end.
+    /// Reads from an offset; returns 0 only at the end.
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
-/// Bytes for the end of a file, which is made where missing.
+/// Bytes for the end of a file, which is created if missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write<'a> {
     pub(crate) name: &'a Name,
-    /// How many bytes the file has now, as far as is known.
+    /// The expected length of the file.
     pub(crate) was: u64,
-    /// Where these go. What lies behind does not count, and is cut off.
+    /// The offset of these bytes. Bytes after it are invalid and cut off.
     pub(crate) at: u64,
     pub(crate) bytes: &'a [u8],
-    /// The time that the file gets; without one that of the place's own clock.
+    /// The time that the file gets; by default the current time of the store's clock.
     pub(crate) modified_ms: Option<u64>,
 }
 
 /// Named files. Every method may wait for a disk or a network, unless it says otherwise.
 pub(crate) trait FileStore: fmt::Debug + Send + Sync {
-    /// What is known of a file.
+    /// The metadata of a file.
     fn look(&self, name: &Name) -> Result<Option<Found>, BlobError>;
 
-    /// Whether there may be a file of this name, answered at once: where that takes waiting, there may be.
+    /// Whether there may be a file of this name. Answers immediately: if that is not possible, the answer is true.
     fn may_have(&self, name: &Name) -> Result<bool, BlobError>;
 
     fn open(&self, name: &Name) -> Result<Option<Opened>, BlobError>;
 
-    /// Writes to files of one shelf, in this order; all of it or none where the place can do that.
+    /// Writes to files of one shelf, in this order; atomically if the store supports that.
     ///
     /// # Errors
-    /// [`BlobError::Overtaken`] when a file is not as long as the caller knows, where others may write too.
+    /// [`BlobError::Overtaken`] if a file does not have the expected length, where others may write too.
     fn write(&self, writes: &[Write<'_>]) -> Result<(), BlobError>;
 
-    /// Makes durable what these files of one shelf hold, and their names too where `names` says so.
+    /// Makes the content of these files of one shelf durable, and with `names` their directory entries too.
     fn sync(&self, files: &[&Name], names: bool) -> Result<(), BlobError>;
 
-    /// Makes a file young, never older, if it has so many bytes (or any number); whether it is there.
+    /// Sets the time of a file, never to an earlier one, if it has this size (or any size); returns whether it
+    /// exists.
     fn touch(&self, name: &Name, bytes: Option<u64>, now_ms: u64) -> Result<bool, BlobError>;
 
-    /// Removes a file unless it was touched since it had this time; whether it did.
+    /// Removes a file unless it was touched after this time; returns whether it did.
     fn remove(&self, name: &Name, modified_ms: u64) -> Result<bool, BlobError>;
 
-    /// Gives a file another name, in place of whatever had it.
+    /// Renames a file, replacing an existing one.
     fn rename(&self, name: &Name, to: &Name) -> Result<(), BlobError>;
 
-    /// The last parts of the names on a shelf.
+    /// The last parts of the names in a shelf.
     fn names(&self, shelf: Shelf) -> Result<Vec<String>, BlobError>;
 
-    /// A file on its way in.
+    /// A new temporary file.
     fn temp(&self) -> Result<Box<dyn Temp + '_>, BlobError>;
 
-    /// Whether this process is writing this temporary file: a slow upload is no leftover, however old it looks.
+    /// Whether this process is writing this temporary file: a slow upload is not a leftover, even if it is old.
     fn is_live(&self, temp: &str) -> bool;
 }
 
-/// A file on its way in. It goes with this, unless it was given a name.
+/// A file being written. It is removed on drop, unless it was given a name.
 pub(crate) trait Temp {
     fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError>;
 
-    /// Makes all of it durable, with this time.
+    /// Makes the content durable, with this time.
     fn settle(&mut self, now_ms: u64) -> Result<(), BlobError>;
 
-    /// Gives it its name, durably, in place of a damaged file that has it.
+    /// Gives the file its name durably, replacing a damaged file of that name.
     ///
     /// # Errors
-    /// [`BlobError::Overtaken`] when another writer has just stored it.
+    /// [`BlobError::Overtaken`] if another writer has just stored it.
     fn name(&mut self, name: &Name) -> Result<(), BlobError>;
 }

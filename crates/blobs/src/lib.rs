@@ -75,7 +75,7 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// Opens the directory, making it and what is in it where missing. One process has it open at a time.
+    /// Opens the directory; creates it and its subdirectories if they are missing. One process has it open at a time.
     ///
     /// # Errors
     /// [`BlobError::InUse`] when another process has it open, [`BlobError::Odd`] when a part of it is a symbolic
@@ -88,7 +88,7 @@ impl Blobs {
     /// lead. Like all calls here, this blocks: do not call it on the threads of an async runtime.
     ///
     /// # Errors
-    /// The database cannot be reached, or does not let its tables be made.
+    /// The database cannot be reached, or refuses to create the tables.
     pub fn in_database(database: Database) -> Result<Blobs, BlobError> {
         Ok(Blobs::at(Arc::new(Tables::open(database)?)))
     }
@@ -102,20 +102,18 @@ impl Blobs {
         }
     }
 
-    /// Results, artifacts and sources.
     #[must_use]
     pub fn objects(&self) -> &Objects {
         &self.objects
     }
 
-    /// What attempts keep.
     #[must_use]
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts
     }
 
-    /// Keeps an object as the artifact of an attempt, durably. Another of the same name is replaced. The object is made
-    /// young first, so that no collection takes it before its reference is seen.
+    /// Stores an object as an artifact of an attempt durably. An artifact of the same name is replaced. The object is
+    /// touched first, so that no collection removes it before it sees the reference.
     ///
     /// # Errors
     /// [`BlobError::Missing`] when the object does not exist, or the limit that was exceeded.
@@ -135,7 +133,7 @@ impl Blobs {
     /// Removes at once everything that [`Sweep`] would remove in slices.
     ///
     /// # Errors
-    /// The first file that could not be looked at or removed ends it; what was removed stays removed.
+    /// The first file that could not be read or removed ends the collection; removed files stay removed.
     pub fn collect(
         &self,
         verdicts: Verdicts<'_>,
@@ -151,7 +149,7 @@ impl Blobs {
     }
 }
 
-/// The lock, also after a thread panicked while it held it: nothing guarded here is left half-changed by a panic.
+/// Locks a mutex even if a thread panicked while it held it: a panic leaves no guarded value half-changed.
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

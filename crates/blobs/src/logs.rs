@@ -37,36 +37,36 @@ pub use view::{Entries, Entry};
 
 use log::Log;
 
-/// The most records of one log; a log in more chunks than that is cut like one of too many bytes.
+/// Maximum number of records of one log; a log with more chunks is truncated like one with too many bytes.
 pub const RECORDS: u64 = 1 << 20;
-/// The most bytes that one read gives.
+/// Maximum number of bytes per read.
 pub const PIECE_BYTES: usize = 4 << 20;
-/// How many logs are remembered, besides those in use.
+/// Number of cached logs besides those in use.
 const REMEMBERED: usize = 4_096;
 
 /// A part of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins.
+    /// The offset of the first byte.
     pub from: u64,
-    /// Its bytes. Fewer than asked for when there were too many for one read: go on behind them.
+    /// Fewer bytes than requested if there are too many for one read: continue after them.
     pub bytes: Vec<u8>,
-    /// The log at that moment.
+    /// The state of the log at that time.
     pub info: LogInfo,
 }
 
 /// Why a part of a log was not read.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The log has no such range.
+    /// The range is outside the log.
     #[error(transparent)]
     Range(#[from] RangeError),
-    /// It is damaged there, or the file system failed.
+    /// The log is damaged there, or the file system failed.
     #[error(transparent)]
     Blob(#[from] BlobError),
 }
 
-/// Logs of attempts. One that was never written to reads as empty.
+/// Logs of attempts. A log that was never written reads as empty.
 #[derive(Debug)]
 pub struct Logs {
     file_store: Arc<dyn FileStore>,
@@ -78,12 +78,12 @@ impl Logs {
         Logs { file_store, known: Mutex::default() }
     }
 
-    /// Adds a chunk. With `sync` it is durable when this returns, together with all before it; otherwise when a later
-    /// one is, or at [`finish`](Logs::finish). Past `limit` bytes the log is cut and marked, and what comes after is
-    /// dropped without an error: look at [`Appended::truncated`].
+    /// Appends a chunk. With `sync` it is durable when this returns, together with all earlier ones; otherwise when a
+    /// later one is, or at [`finish`](Logs::finish). Beyond `limit` bytes the log is truncated and marked, and later
+    /// chunks are dropped without an error: see [`Appended::truncated`].
     ///
     /// # Errors
-    /// [`AppendError::Gap`] and [`AppendError::Conflict`] when the chunk does not fit what is there.
+    /// [`AppendError::Gap`] and [`AppendError::Conflict`] if the chunk does not fit the existing bytes.
     pub fn append(
         &self,
         attempt: AttemptKey,
@@ -94,15 +94,15 @@ impl Logs {
         self.log(attempt).append(chunk, limit, sync)
     }
 
-    /// Marks the log complete and makes it durable. Doing it again changes nothing.
+    /// Marks the log complete and makes it durable. Idempotent.
     ///
     /// # Errors
-    /// The file system failed; it can be tried again unless the log is [`BlobError::Broken`].
+    /// The file system failed; a retry is possible unless the log is [`BlobError::Broken`].
     pub fn finish(&self, attempt: AttemptKey, at_ms: u64) -> Result<LogInfo, BlobError> {
         self.log(attempt).finish(at_ms)
     }
 
-    /// What is known of the log.
+    /// The state of the log.
     ///
     /// # Errors
     /// The file system failed, or a complete log has lost its end.
@@ -110,7 +110,7 @@ impl Logs {
         self.log(attempt).info()
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     ///
     /// # Errors
     /// As [`info`](Logs::info).
@@ -129,8 +129,8 @@ impl Logs {
     /// The bytes of a range, at most `most` and [`PIECE_BYTES`] of them, checked.
     ///
     /// # Errors
-    /// [`RangeError::Unsatisfiable`] when the log has no such bytes, [`BlobError::Damaged`] when the first of them
-    /// are not what was written. Sound bytes before a damaged place are given first.
+    /// [`RangeError::Unsatisfiable`] if the log has no such bytes, [`BlobError::Damaged`] if the first of them were
+    /// changed. Valid bytes before a damaged position are returned first.
     pub fn read(&self, attempt: AttemptKey, range: ByteRange, most: usize) -> Result<Piece, ReadError> {
         let log = self.log(attempt);
         let info = log.info()?;
@@ -140,16 +140,16 @@ impl Logs {
         Ok(Piece { from: range.start, bytes: parts.concat(), info })
     }
 
-    /// The chunks from an offset on, with their times and streams, at most `most` and [`PIECE_BYTES`] bytes.
+    /// The chunks from an offset, with their times and streams, at most `most` and [`PIECE_BYTES`] bytes.
     ///
     /// # Errors
-    /// As [`read`](Logs::read), except that an offset at or past the end gives nothing.
+    /// As [`read`](Logs::read), except that an offset at or after the end returns nothing.
     pub fn entries(&self, attempt: AttemptKey, from: u64, most: usize) -> Result<Entries, BlobError> {
         self.log(attempt).entries(from, most)
     }
 
-    /// Follows the log from an offset: first what is there, then what comes, each byte once. See [`Tail`] for how to
-    /// wait.
+    /// Follows the log from an offset: first the existing bytes, then new ones, each byte once. See [`Tail`] for how
+    /// to wait.
     ///
     /// # Errors
     /// [`BlobError::TooManyWatchers`].
@@ -181,13 +181,13 @@ impl Logs {
             return Ok(None);
         }
         known.remove(&attempt);
-        // It cannot be opened meanwhile: opening takes the lock held here.
+        // It cannot be opened meanwhile: opening requires the lock held here.
         Log::new(attempt, self.file_store.clone()).remove(is_old)
     }
 }
 
-/// Handles are given out under the registry's lock only, so one without a second holder stays so while that is held.
-/// A log whose sync failed is remembered until the process ends.
+/// Handles are created only under the registry's lock, so a handle without a second owner keeps that property while
+/// the lock is held. A log whose sync failed stays in memory until the process ends.
 fn is_in_use(log: &Arc<Log>) -> bool {
     Arc::strong_count(log) > 1 || log.is_broken()
 }

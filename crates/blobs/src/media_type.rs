@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// The most bytes of a media type.
+/// Maximum size of a media type.
 pub const MEDIA_TYPE_BYTES: usize = 127;
 
-/// A media type, such as `text/html; charset=utf-8`. It goes out in a header, so it is printable ASCII.
+/// A media type, such as `text/html; charset=utf-8`. It is sent in a header, so it is printable ASCII.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaType(Arc<str>);
 
@@ -20,10 +20,10 @@ pub struct MediaType(Arc<str>);
 pub struct MediaTypeError;
 
 impl MediaType {
-    /// Checks a text.
+    /// Validates a text.
     ///
     /// # Errors
-    /// It is not written `type/subtype`, or too long.
+    /// The text is not of the form `type/subtype`, or too long.
     pub fn new(text: &str) -> Result<MediaType, MediaTypeError> {
         let named = |part: &str| part.starts_with(|first: char| first.is_ascii_alphanumeric());
         let two = text.split_once('/').is_some_and(|(kind, more)| named(kind) && named(more));
@@ -35,13 +35,12 @@ impl MediaType {
         }
     }
 
-    /// Bytes of which nothing is known.
+    /// The type of unknown bytes.
     #[must_use]
     pub fn unknown() -> MediaType {
         MediaType("application/octet-stream".into())
     }
 
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

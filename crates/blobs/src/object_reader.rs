@@ -11,22 +11,22 @@ use crate::{BlobError, Digest};
 
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// An object being read. A mismatch is an [`io::ErrorKind::InvalidData`] that holds a [`BlobError::Damaged`]; once it
-/// was given, every further read gives it again.
+/// An object being read. A mismatch is an [`io::ErrorKind::InvalidData`] that holds a [`BlobError::Damaged`]; every
+/// further read returns it again.
 #[derive(Debug)]
 pub struct ObjectReader {
     content: Box<dyn Content>,
     digest: Digest,
     len: u64,
-    /// Where the next chunk is read.
+    /// The offset of the next chunk.
     offset: u64,
     hasher: blake3::Hasher,
-    /// Handed out next.
+    /// The bytes to return next.
     ready: Vec<u8>,
     at: usize,
-    /// Held back until the chunk after it is here, or the hash is right.
+    /// Held back until the next chunk was read, or the hash matches.
     ahead: Vec<u8>,
-    /// Whether the end was reached and the hash is right.
+    /// Whether the end was reached and the hash matches.
     right: bool,
 }
 
@@ -45,26 +45,25 @@ impl ObjectReader {
         }
     }
 
-    /// How many bytes the file has; right if the object is not damaged.
+    /// The size of the file; it is that of the object if the object is not damaged.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether the file is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Which object this is.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Moves one chunk on; whether there may be more. Whatever goes wrong here also spoils the hash, so a reader that
-    /// failed once never ends well.
+    /// Reads one more chunk; returns whether there may be more. Every error here also invalidates the hash, so a
+    /// reader that failed once never succeeds.
     fn advance(&mut self) -> io::Result<bool> {
         if self.right {
             return Ok(false);
@@ -118,8 +117,8 @@ pub(crate) fn read_full(content: &dyn Content, out: &mut [u8], offset: u64) -> i
     Ok(filled)
 }
 
-/// An object that was read to its end and found right, to be read again in parts. Its content is never changed in place,
-/// so what was right stays so.
+/// An object that was read completely and verified, to be read again in parts. Its content is never changed in place,
+/// so it stays valid.
 #[derive(Debug)]
 pub struct SoundObject {
     content: Box<dyn Content>,
@@ -128,25 +127,23 @@ pub struct SoundObject {
 }
 
 impl SoundObject {
-    /// Reads it all.
+    /// Reads and verifies the object.
     pub(crate) fn check(mut reader: ObjectReader) -> io::Result<SoundObject> {
         let len = io::copy(&mut reader, &mut io::sink())?;
         Ok(SoundObject { content: reader.content, digest: reader.digest, len })
     }
 
-    /// How many bytes it has.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes from an offset on, at most so many; fewer only at the end.
+    /// Bytes from an offset, up to a limit; fewer only at the end.
     ///
     /// # Errors
     /// The file system failed.
@@ -156,7 +153,7 @@ impl SoundObject {
         let what = || format!("object {}", self.digest);
         match read_full(self.content.as_ref(), &mut bytes, offset) {
             Ok(count) if count == bytes.len() => Ok(bytes),
-            // In a database an open file goes when it is removed.
+            // In a database, an open file disappears when it is removed.
             Ok(_) => Err(BlobError::Missing { what: what() }),
             Err(error) => Err(BlobError::io("read", what(), error)),
         }

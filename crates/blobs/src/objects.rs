@@ -20,27 +20,22 @@ use crate::{BlobError, Digest, ObjectReader, guard};
 
 const COPY_BYTES: usize = 64 << 10;
 
-/// An object that is stored, durably.
+/// A durably stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its name.
     pub digest: Digest,
-    /// How long it is.
     pub bytes: u64,
-    /// Whether the same content was there before.
+    /// Whether the same content existed before.
     pub reused: bool,
 }
 
 /// Why content was not stored.
 #[derive(Debug, Error)]
 pub enum PutError {
-    /// There is more of it than allowed.
+    /// The content exceeds the limit.
     #[error("store an object: it has more than {limit} bytes, the limit")]
-    TooLarge {
-        /// What is allowed.
-        limit: u64,
-    },
-    /// Its source failed.
+    TooLarge { limit: u64 },
+    /// The reader of the content failed.
     #[error("store an object: its source failed: {0}")]
     Source(io::Error),
     /// The file system failed.
@@ -51,17 +46,10 @@ pub enum PutError {
 /// Why content was not read into memory.
 #[derive(Debug, Error)]
 pub enum ReadAllError {
-    /// There is more of it than allowed.
+    /// The content exceeds the limit.
     #[error("read object {digest}: it has {bytes} bytes, the limit is {limit}")]
-    TooLarge {
-        /// Which object.
-        digest: Digest,
-        /// How long it is.
-        bytes: u64,
-        /// What is allowed.
-        limit: u64,
-    },
-    /// It is missing or damaged, or the file system failed.
+    TooLarge { digest: Digest, bytes: u64, limit: u64 },
+    /// The object is missing or damaged, or the file system failed.
     #[error(transparent)]
     Blob(#[from] BlobError),
 }
@@ -79,11 +67,11 @@ impl Objects {
         Objects { file_store, shards }
     }
 
-    /// Stores what the reader gives, to its end. When this returns the object is durable, and the collector leaves
-    /// it alone until `now_ms` is its minimum age ago: commit a reference to it before.
+    /// Stores the content of the reader. When this returns the object is durable, and the collector does not remove
+    /// it before `now_ms` is its minimum age ago: commit a reference to it before.
     ///
     /// # Errors
-    /// [`PutError::TooLarge`] as soon as more than `limit` bytes came; nothing stays of it.
+    /// [`PutError::TooLarge`] as soon as more than `limit` bytes were read; nothing is stored.
     pub fn put(&self, reader: &mut dyn Read, limit: u64, now_ms: u64) -> Result<Stored, PutError> {
         let mut temp = self.file_store.temp()?;
         let (digest, bytes) = copy(reader, temp.as_mut(), limit)?;
@@ -95,29 +83,29 @@ impl Objects {
         Ok(Stored { digest, bytes, reused })
     }
 
-    /// A reader that checks what it reads.
+    /// A reader that verifies the content.
     ///
     /// # Errors
-    /// [`BlobError::Missing`] when there is no such object.
+    /// [`BlobError::Missing`] if the object does not exist.
     pub fn open(&self, digest: &Digest) -> Result<ObjectReader, BlobError> {
         let opened = self.file_store.open(&name(digest))?;
         let opened = opened.ok_or_else(|| BlobError::Missing { what: format!("object {digest}") })?;
         Ok(ObjectReader::new(opened, *digest))
     }
 
-    /// An object that was checked to its end, so that any part of it can be given away.
+    /// An object that was completely verified, so that any part of it can be returned.
     ///
     /// # Errors
-    /// [`BlobError::Damaged`] when it is not what was stored, [`BlobError::Missing`] when it is not there.
+    /// [`BlobError::Damaged`] if its content was changed, [`BlobError::Missing`] if it does not exist.
     pub fn open_sound(&self, digest: &Digest) -> Result<SoundObject, BlobError> {
         SoundObject::check(self.open(digest)?)
             .map_err(|error| BlobError::io("read", format!("object {digest}"), error))
     }
 
-    /// The whole content, checked.
+    /// The whole content, verified.
     ///
     /// # Errors
-    /// [`ReadAllError::TooLarge`] before anything is read, [`BlobError::Damaged`] when it is not what was stored.
+    /// [`ReadAllError::TooLarge`] before anything is read, [`BlobError::Damaged`] if the content was changed.
     pub fn read_all(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, ReadAllError> {
         let reader = self.open(digest)?;
         let bytes = reader.len();
@@ -125,13 +113,13 @@ impl Objects {
             return Err(ReadAllError::TooLarge { digest: *digest, bytes, limit });
         }
         let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
-        // One byte more than promised is read, so that the reader reaches the end and its verdict.
+        // One more byte is requested, so that the reader reaches the end and verifies the hash.
         let read = reader.take(bytes.saturating_add(1)).read_to_end(&mut content);
         read.map_err(|error| BlobError::io("read", format!("object {digest}"), error))?;
         Ok(content)
     }
 
-    /// Whether there is such an object; it may be damaged.
+    /// Whether the object exists; it may be damaged.
     ///
     /// # Errors
     /// The file system failed.
@@ -139,7 +127,7 @@ impl Objects {
         Ok(self.len(digest)?.is_some())
     }
 
-    /// How long its file is, if it is there.
+    /// The size of its file, if it exists.
     ///
     /// # Errors
     /// The file system failed.
@@ -147,8 +135,8 @@ impl Objects {
         Ok(self.look(digest)?.map(|found| found.bytes))
     }
 
-    /// Makes an object young, so that a reference to it can be committed without putting it again; whether it is
-    /// there. A new reference to an object that may have lost its last one needs this first.
+    /// Sets the time of an object, so that a reference to it can be committed without storing it again; returns
+    /// whether it exists. Required before a new reference to an object that may have lost its last one.
     ///
     /// # Errors
     /// The file system failed.
@@ -157,7 +145,8 @@ impl Objects {
         self.file_store.touch(&name(digest), None, now_ms)
     }
 
-    /// Moves an object aside if it is damaged, so that the same content can be stored again; whether it was moved.
+    /// Moves an object aside if it is damaged, so that the same content can be stored again; returns whether it was
+    /// moved.
     ///
     /// # Errors
     /// The file system failed.
@@ -172,20 +161,20 @@ impl Objects {
         Ok(true)
     }
 
-    /// Reads an object to its end.
+    /// Reads and verifies an object.
     ///
     /// # Errors
-    /// [`BlobError::Damaged`] when it is not what was stored.
+    /// [`BlobError::Damaged`] if its content was changed.
     pub fn verify(&self, digest: &Digest) -> Result<(), BlobError> {
         self.open_sound(digest).map(drop)
     }
 
-    /// Keeps everyone else from touching, storing or removing this object.
+    /// Prevents other threads from touching, storing or removing this object.
     pub(crate) fn lock(&self, digest: &Digest) -> MutexGuard<'_, ()> {
         guard(&self.shards[usize::from(digest.shard())])
     }
 
-    /// What is known of an object that is a plain file.
+    /// The metadata of an object that is a regular file.
     pub(crate) fn look(&self, digest: &Digest) -> Result<Option<Found>, BlobError> {
         match self.file_store.look(&name(digest))? {
             Some(found) if !found.regular => {
@@ -195,18 +184,18 @@ impl Objects {
         }
     }
 
-    /// Removes an object that was last touched at this time; whether it did.
+    /// Removes an object that was last touched at this time; returns whether it did.
     pub(crate) fn remove(&self, digest: &Digest, modified_ms: u64) -> Result<bool, BlobError> {
         self.file_store.remove(&name(digest), modified_ms)
     }
 
-    /// Touches the object if it is there with the right length.
+    /// Touches the object if it exists with the right size.
     fn reuse(&self, digest: &Digest, bytes: u64, now_ms: u64) -> Result<bool, BlobError> {
         let _shard = self.lock(digest);
         self.file_store.touch(&name(digest), Some(bytes), now_ms)
     }
 
-    /// Gives a settled file its final name; whether one was there already.
+    /// Gives a settled file its final name; returns whether it existed already.
     fn publish(
         &self,
         temp: &mut dyn Temp,
@@ -220,7 +209,7 @@ impl Objects {
             return Ok(true);
         }
         match temp.name(&name) {
-            // Another node stored the same content at the same moment.
+            // Another node stored the same content at the same time.
             Err(error @ BlobError::Overtaken { .. }) => {
                 if self.file_store.touch(&name, Some(bytes), now_ms)? { Ok(true) } else { Err(error) }
             }
@@ -229,7 +218,7 @@ impl Objects {
     }
 }
 
-/// Where an object is.
+/// The file of an object.
 fn name(digest: &Digest) -> Name {
     Shelf::of(Section::Objects, digest.shard()).file(digest.file_name())
 }

@@ -6,7 +6,7 @@
 
 use crate::Digest;
 
-/// Two to this many bits are 16 MiB, of which the system gives only the pages that are written to.
+/// 2 to this power bits are 16 MiB, of which the system allocates only the pages that are written.
 const FIELD: u32 = 27;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// Nothing is referred to. Another salt is another choice of bits.
+    /// An empty set. Another salt selects other bits.
     pub(crate) fn new(salt: u64) -> References {
         let odd = salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         References { bits: vec![0; 1 << (FIELD - 6)], salt: odd }
@@ -28,13 +28,13 @@ impl References {
         }
     }
 
-    /// True for all that were added, and for hardly any other.
+    /// True for all added digests, and for very few others.
     pub(crate) fn has(&self, digest: &Digest) -> bool {
         places(self.salt, digest).all(|(word, bit)| self.bits[word] & bit != 0)
     }
 }
 
-/// A digest is as good as random already: each third of it gives a place.
+/// A digest is already random: each third of it selects a bit.
 fn places(salt: u64, digest: &Digest) -> impl Iterator<Item = (usize, u64)> {
     let parts = digest.as_bytes().chunks_exact(8).take(3);
     let numbers: Vec<u64> =

@@ -18,45 +18,43 @@ use crate::file_store::{Section, Shelf};
 use crate::references::References;
 use crate::{AttemptKey, BlobError, Blobs, Digest};
 
-/// How long an object stays untouched before it may go.
+/// Minimum time without a touch before an object may be removed.
 pub const MIN_AGE_MS: u64 = 60 * 60 * 1_000;
 
-/// What the caller knows. When in doubt an object is referenced and an attempt is not gone. Both must be answered from
-/// what is committed at or after the `now_ms` of the sweep.
+/// Answers of the caller. If unknown, an object is referenced and an attempt exists. Both must be based on data
+/// committed at or after the `now_ms` of the sweep.
 #[derive(Clone, Copy)]
 pub struct Verdicts<'a> {
-    /// Whether anything but the manifest of an attempt refers to this object.
+    /// Whether anything except the manifest of an attempt refers to this object.
     pub referenced: &'a dyn Fn(&Digest) -> bool,
-    /// Whether this attempt, and with it its log and its manifest, is no longer wanted.
+    /// Whether this attempt no longer exists, so that its log and manifest can be removed.
     pub gone: &'a dyn Fn(AttemptKey) -> bool,
 }
 
-/// What was removed.
+/// The numbers of removed files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Objects.
     pub objects: u64,
-    /// Leftovers of objects that never were complete.
+    /// Leftovers of incomplete objects.
     pub temps: u64,
-    /// Logs.
     pub logs: u64,
-    /// Manifests of artifacts.
+    /// Manifests.
     pub manifests: u64,
-    /// The bytes of all these.
+    /// The total size.
     pub bytes: u64,
-    /// Files that do not belong here. They were not removed.
+    /// Files that this code did not create. They were not removed.
     pub odd: u64,
     /// Manifests that could not be read. Because of them no object was removed.
     pub unread: u64,
 }
 
-/// One walk over everything. It holds no lock between its steps.
+/// One walk over all files. It holds no lock between its steps.
 #[derive(Debug)]
 pub struct Sweep {
     now_ms: u64,
     min_age_ms: u64,
     references: References,
-    /// A manifest could not be read: any object may be referred to.
+    /// A manifest could not be read, so any object may be referenced.
     unsure: bool,
     part: Part,
     next: Option<Part>,
@@ -94,7 +92,7 @@ impl Part {
 }
 
 impl Sweep {
-    /// A walk that has not begun.
+    /// A new walk.
     #[must_use]
     pub fn new(now_ms: u64, min_age_ms: u64) -> Sweep {
         let part = Part::Temps;
@@ -102,16 +100,16 @@ impl Sweep {
         Sweep { now_ms, min_age_ms, references, unsure: false, part, next: Some(part), names: Vec::new() }
     }
 
-    /// Whether everything was looked at.
+    /// Whether all files were processed.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.next.is_none() && self.names.is_empty()
     }
 
-    /// Looks at up to `most` files or directories more.
+    /// Processes up to `most` more files or directories.
     ///
     /// # Errors
-    /// The file system failed. The next step goes on behind that file.
+    /// The file system failed. The next step continues after that file.
     pub fn step(
         &mut self,
         blobs: &Blobs,
@@ -143,7 +141,7 @@ impl Sweep {
         Ok(Collected::default())
     }
 
-    /// What could not be looked at may have been a manifest.
+    /// The unreadable entry may have been a manifest.
     fn doubt(&mut self) {
         self.unsure |= matches!(self.part, Part::Manifests(_));
     }
@@ -183,7 +181,7 @@ impl Sweep {
         }
     }
 
-    /// Removes it, or learns what it refers to.
+    /// Removes a manifest, or adds its references.
     fn judge_manifest(
         &mut self,
         blobs: &Blobs,
@@ -217,7 +215,7 @@ impl Sweep {
         if wanted || is_old()?.is_none() || (verdicts.referenced)(digest) {
             return Ok(Collected::default());
         }
-        // The query above may have taken long; the same content may have been put since.
+        // The query above may have taken long; the same content may have been stored since.
         let _shard = objects.lock(digest);
         let Some(found) = is_old()? else { return Ok(Collected::default()) };
         let removed = objects.remove(digest, found.modified_ms)?;
@@ -242,7 +240,7 @@ impl Sweep {
         }))
     }
 
-    /// A time in the future, as after a clock was set back, is of age 0.
+    /// A time in the future, for example after the clock was set back, has age 0.
     fn is_old(&self, modified_ms: u64) -> bool {
         self.now_ms.saturating_sub(modified_ms) >= self.min_age_ms
     }
@@ -252,7 +250,7 @@ fn odd() -> Collected {
     Collected { odd: 1, ..Collected::default() }
 }
 
-/// The attempt whose log has a file of this name there.
+/// The attempt of the log file with this name.
 fn attempt_at(shard: u8, name: &str) -> Option<AttemptKey> {
     let attempt: AttemptKey = name.strip_suffix(".idx").unwrap_or(name).parse().ok()?;
     (attempt.shard() == shard).then_some(attempt)

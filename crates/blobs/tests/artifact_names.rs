@@ -1,4 +1,4 @@
-//! A corpus of names that attack someone, and of names that people use.
+//! Names used in attacks, and names that people use.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 use std::path::{Component, Path};

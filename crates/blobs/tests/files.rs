@@ -1,4 +1,4 @@
-//! Blobs below a directory: the whole suite, and what only a directory has.
+//! Blobs in a directory: the whole suite, and tests that only apply to a directory.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -14,10 +14,10 @@ use jobhall_blobs::{
 
 type Hall = fixture::Hall;
 
-/// Of so many cases one is tried.
+/// One of this many cases is run.
 const EVERY: usize = 1;
 
-/// Every test of the suite by its own name.
+/// Each test of the suite as a separate test.
 macro_rules! alone {
     ($($topic:ident: [$($name:ident,)*])*) => {
         $(mod $topic {

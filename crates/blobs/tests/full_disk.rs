@@ -1,4 +1,4 @@
-//! A disk that is really full: a small tmpfs. Needs the right to mount; without it the test fails, unless
+//! A disk that is really full: a small tmpfs. It needs permission to mount; without it the test fails, unless
 //! `JOBHALL_ALLOW_UNPROVEN` names `blobs_full_disk`.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
@@ -12,7 +12,7 @@ use fixture::{ATTEMPT, Directory, FileStore, HOUR_MS, Hall, NO_LIMIT, NOW_MS, ch
 use jobhall_blobs::{AppendError, Digest, PutError, Verdicts};
 use tempfile::TempDir;
 
-/// A mounted file system that goes with this.
+/// A mounted file system, unmounted when dropped.
 struct Mount(PathBuf);
 
 impl Drop for Mount {
@@ -34,7 +34,7 @@ fn mount(at: &Path, options: &str) -> Option<Mount> {
     None
 }
 
-/// A small disk, which goes after the hall on it.
+/// A small disk, dropped after the hall on it.
 struct Disk {
     _mount: Mount,
     _mounted_on: TempDir,
@@ -56,7 +56,7 @@ fn content(n: u32) -> Vec<u8> {
     n.to_le_bytes().repeat(25_000)
 }
 
-/// Puts objects from `first` on until there is no room; the first that did not fit.
+/// Stores objects from `first` until the disk is full; returns the first that did not fit.
 fn fill(hall: &Hall, first: u32) -> u32 {
     for n in first..1_000 {
         match hall.blobs.objects().put(&mut content(n).as_slice(), NO_LIMIT, NOW_MS) {

@@ -1,4 +1,4 @@
-//! What the directory of blobs refuses, and who may look into it.
+//! What the directory of blobs refuses, and its permissions.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;

@@ -1,7 +1,7 @@
-//! A process that is killed at any moment: what it was told is stored is there, and nothing else is.
+//! A process that is killed at any time: acknowledged data is stored, and nothing else.
 //!
-//! This file is its own victim: the parent starts this test program again, reads what the child says it was told, and
-//! kills it in the middle of its work.
+//! The parent starts this test program again as a child, reads the acknowledgements that the child prints, and kills
+//! it during its work.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -17,7 +17,7 @@ use jobhall_blobs::{Blobs, Digest};
 const VICTIM: &str = "JOBHALL_BLOBS_VICTIM";
 const ROUNDS: usize = 40;
 
-/// The log as it will be: byte n of it is always the same.
+/// The content of the log: byte n is always the same.
 fn output(from: u64, count: u64) -> Vec<u8> {
     (from..from + count).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[2]).collect()
 }
@@ -26,7 +26,7 @@ fn content(n: u64) -> Vec<u8> {
     n.to_le_bytes().repeat(3_000)
 }
 
-/// Does nothing when run as a test; started by the parent it stores until it is killed.
+/// Does nothing when run as a test; as a child it stores data until it is killed.
 #[test]
 fn victim() {
     let Some(path) = env::var_os(VICTIM) else { return };
@@ -50,7 +50,7 @@ fn start(path: &Path) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Kills the child after it was told so much; everything it was told before it died.
+/// Kills the child after this many acknowledgements; returns all that it printed.
 fn killed_after(mut child: Child, lines: usize) -> Vec<(String, u64)> {
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let told = |line: String| {
@@ -60,7 +60,7 @@ fn killed_after(mut child: Child, lines: usize) -> Vec<(String, u64)> {
     let mut all: Vec<_> = said.by_ref().filter_map(told).take(lines).collect();
     assert_eq!(all.len(), lines, "the child lived until it was killed");
     child.kill().unwrap();
-    // The last line may be cut in the middle of its number, which then reads too small: that asks for less.
+    // The last line may be cut within its number, which is then too small: that requires less.
     all.extend(said.filter_map(told).filter(|(what, _)| what == "log"));
     child.wait().unwrap();
     all

@@ -1,7 +1,7 @@
-//! A process that keeps artifacts and collects garbage at the same time, killed at any moment: what it was told is kept
-//! is there and sound, and a later walk removes all the rest.
+//! A process that stores artifacts and collects garbage concurrently, killed at any time: acknowledged artifacts
+//! exist and are valid, and a later walk removes everything else.
 //!
-//! As in `killed.rs` this file is its own victim.
+//! As in `killed.rs`, the parent starts this test program again as a child.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -28,7 +28,7 @@ fn attempt(n: u64) -> AttemptKey {
     AttemptKey { job: n % 7 + 1, claim: 1 }
 }
 
-/// Jobs with an even number live for ever, the others never did.
+/// Jobs with an even number exist forever, the others never existed.
 fn is_gone(attempt: AttemptKey) -> bool {
     attempt.job % 2 == 1
 }
@@ -43,8 +43,8 @@ fn keep(blobs: &Blobs, n: u64, now_ms: u64) {
     blobs.keep(attempt(n), &artifact).unwrap();
 }
 
-/// Does nothing when run as a test. Every hour of its clock it keeps something, while walks go on as if hours had passed
-/// since the last.
+/// Does nothing when run as a test. Every hour of its clock it stores an artifact, while walks run as if hours had
+/// passed since the last.
 #[test]
 fn victim() {
     let Some(path) = env::var_os(VICTIM) else { return };
@@ -70,7 +70,7 @@ fn victim() {
     });
 }
 
-/// Starts the victim, kills it after it was told so much, and gives all that it was told.
+/// Starts the child, kills it after this many acknowledgements, and returns all that it printed.
 fn killed_after(path: &Path, first: u64, lines: usize) -> Vec<u64> {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "victim", "--nocapture"]).env(VICTIM, path).env("FIRST", first.to_string());
@@ -102,7 +102,7 @@ fn what_was_kept_survives_a_kill_in_the_middle_of_a_collection() {
         }
     }
     let blobs = Blobs::open(&path).unwrap();
-    // Temps and logs have the times of the system's clock.
+    // Temporary files and logs have the times of the system's clock.
     let later = fixture::real_now_ms().max(NOW_MS + (ROUNDS + 1) * 1_000 * HOUR_MS) + HOUR_MS;
     blobs.collect(VERDICTS, later, MIN_AGE_MS).unwrap();
     let mut listed = BTreeSet::new();

@@ -17,15 +17,15 @@ use crate::pooler::Pooler;
 use crate::programs::{OWNER, own, owned, program, run};
 use crate::template;
 
-/// How long a server may take to answer, on a machine that does much else.
+/// Time limit for a server to answer, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a server is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Sessions are ended, nothing is lost.
+    /// Sessions are ended, no data is lost.
     Fast,
-    /// As a crash: the next start recovers from the log.
+    /// Like a crash: the next start recovers from the log.
     Immediate,
 }
 
@@ -35,10 +35,10 @@ pub struct Cluster {
     directory: PathBuf,
     data: PathBuf,
     port: u16,
-    /// Where it listens besides its socket; mostly nowhere.
+    /// The address besides its socket; mostly none.
     address: &'static str,
     server: Mutex<Option<Child>>,
-    /// Whether the directory goes with this value; a standby lives in that of its primary.
+    /// Whether the directory is removed with this value; a standby is in that of its primary.
     owns_directory: bool,
     databases: AtomicU32,
 }
@@ -57,7 +57,7 @@ impl Cluster {
         cluster
     }
 
-    /// A new cluster that speaks TLS on a free port of 127.0.0.1, with this certificate and key as PEM.
+    /// A new cluster with TLS on a free port of 127.0.0.1, with this certificate and key as PEM.
     pub fn with_tls(certificate: &str, key: &str) -> Cluster {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let mut cluster = Cluster::make(free.expect("there is a free port").port());
@@ -82,12 +82,12 @@ impl Cluster {
         Cluster::at(directory, data, port, true)
     }
 
-    /// The port, also of the socket's name.
+    /// The port, which is also part of the socket's name.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// One server for all tests that run at the time; see [`crate::Shared`].
+    /// One server for all concurrent tests; see [`crate::Shared`].
     pub fn shared() -> crate::Shared {
         crate::Shared::join()
     }
@@ -132,7 +132,7 @@ impl Cluster {
         until_ready(&self.directory, self.port);
     }
 
-    /// Stops it, and waits until it is gone.
+    /// Stops it, and waits until it has ended.
     pub fn stop(&self, how: Stop) {
         self.resume();
         let Some(mut server) = self.server().take() else { return };
@@ -142,7 +142,7 @@ impl Cluster {
         status.expect("a child can be waited for");
     }
 
-    /// Stops it as a crash would.
+    /// Stops it like a crash.
     pub fn stop_immediate(&self) {
         self.stop(Stop::Immediate);
     }
@@ -153,17 +153,17 @@ impl Cluster {
         self.start_again();
     }
 
-    /// Holds all its processes still, as if the machine stood still.
+    /// Suspends all its processes, as if the machine were suspended.
     pub fn pause(&self) {
         self.signal_all(Signal::STOP);
     }
 
-    /// Lets them go on.
+    /// Resumes them.
     pub fn resume(&self) {
         self.signal_all(Signal::CONT);
     }
 
-    /// A synchronous standby in the same directory: nothing is acknowledged that it does not have.
+    /// A synchronous standby in the same directory: only data that it has is acknowledged.
     pub fn standby(&self) -> Cluster {
         let port = self.port + 1;
         let data = self.directory.join(format!("standby-{port}"));
@@ -209,7 +209,7 @@ impl Cluster {
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
         for child in children.unwrap_or_default().split_whitespace() {
             let pid = child.parse().ok().and_then(Pid::from_raw).expect("the kernel lists process ids");
-            // One that has ended meanwhile needs no signal.
+            // A process that has ended needs no signal.
             let _ = kill_process(pid, signal);
         }
     }
@@ -224,8 +224,8 @@ impl Drop for Cluster {
     }
 }
 
-/// A database. It is dropped with its value, but for one of the shared server, which goes with that: a drop has the
-/// server write out all that it has in memory, which every test would wait for.
+/// A database. It is dropped with its value, except on the shared server, where it is removed with the server: a drop
+/// makes the server write all its buffers, which every test would wait for.
 #[derive(Debug)]
 pub struct Database {
     directory: PathBuf,
@@ -240,7 +240,6 @@ impl Database {
         Database { directory: directory.to_owned(), port, name: name.to_owned(), drops }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -255,7 +254,7 @@ impl Database {
         sql(&self.directory, self.port, &self.name, text)
     }
 
-    /// Runs a script in it, of any length, such as a dump.
+    /// Runs a script of any length, such as a dump.
     pub fn load(&self, script: &str) {
         let mut command = psql(&self.directory, self.port, &self.name);
         command.args(["--file", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -275,7 +274,7 @@ impl Drop for Database {
             return;
         }
         let text = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
-        // The server may be stopped already; then the database goes with its directory.
+        // The server may be stopped already; then the database is removed with its directory.
         let _ = psql(&self.directory, self.port, "postgres").args(["--command", &text]).output();
     }
 }
@@ -291,7 +290,7 @@ fn serve(data: &Path, directory: &Path, port: u16, address: &str) -> Child {
     command.spawn().expect("PostgreSQL can be started")
 }
 
-/// No network, and small enough for many at once.
+/// No network, and small enough for many concurrent servers.
 pub(crate) const SETTINGS: [&str; 8] = [
     "-c",
     "listen_addresses=",
@@ -338,6 +337,6 @@ fn sql(directory: &Path, port: u16, database: &str, text: &str) -> String {
 
 fn send(server: &Child, signal: Signal) {
     let pid = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("a process has an id");
-    // The server may have ended by itself.
+    // The server may have ended already.
     let _ = kill_process(pid, signal);
 }

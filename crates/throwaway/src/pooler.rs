@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::cluster::{poll, url};
 use crate::programs::{OWNER, demote, own, owned};
 
-/// Sockets are distinguished by the port in their name.
+/// The port in the name distinguishes sockets.
 const PORT: u16 = 6432;
 
 /// A pooler; it ends when it is dropped.
@@ -56,7 +56,7 @@ impl Pooler {
 
 impl Drop for Pooler {
     fn drop(&mut self) {
-        // It may have ended by itself; the directory is below /tmp in any case.
+        // It may have ended already; the directory is below /tmp.
         let _ = self.server.kill();
         let _ = self.server.wait();
         let _ = fs::remove_dir_all(&self.directory);

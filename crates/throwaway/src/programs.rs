@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// The superuser of every throwaway cluster.
 pub(crate) const OWNER: &str = "jobhall";
 
-/// A program of PostgreSQL, as the user that may run it.
+/// A program of PostgreSQL, run as the unprivileged user.
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(found(name));
     command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").env("LC_ALL", "C.UTF-8");
@@ -32,14 +32,14 @@ pub(crate) fn owned(path: &Path) {
     own(path);
 }
 
-/// Gives a path to the unprivileged user.
+/// Changes the owner of a path to the unprivileged user.
 pub(crate) fn own(path: &Path) {
     if let Some((user, group)) = unprivileged() {
         chown(path, Some(user), Some(group)).expect("root may give files away");
     }
 }
 
-/// Runs to its end; a failure is a failure of the test, with what the program said.
+/// Runs a program to its end; a failure fails the test with the program's output.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -54,14 +54,14 @@ pub(crate) fn version() -> String {
     version.unwrap_or_else(|| panic!("no version in {told:?}")).to_owned()
 }
 
-/// Where a program is: in the directory that `JOBHALL_POSTGRESQL` names, so that the tests can be run on another version,
-/// or among the newest that are installed. A newer client speaks with an older server, so not all must be there.
+/// The path of a program: in the directory that `JOBHALL_POSTGRESQL` names, to test with another version, or among
+/// the newest installed. A newer client works with an older server, so not all programs must be there.
 fn found(name: &str) -> PathBuf {
     let named = std::env::var_os("JOBHALL_POSTGRESQL").map(|directory| PathBuf::from(directory).join(name));
     named.filter(|path| path.exists()).unwrap_or_else(|| directory().join(name))
 }
 
-/// The directory of the newest PostgreSQL. Debian keeps the server's programs out of the path.
+/// The directory of the newest PostgreSQL. On Debian the server's programs are not in the path.
 fn directory() -> PathBuf {
     let mut found: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()

@@ -70,13 +70,13 @@ impl Shared {
         Shared { directory, _use: users }
     }
 
-    /// A new database; it goes with the server.
+    /// A new database; it is removed with the server.
     pub fn database(&self) -> Database {
         let n = DATABASES.fetch_add(1, Ordering::Relaxed);
         Database::create(&self.directory, PORT, &format!("throwaway_{}_{n}", std::process::id()), false)
     }
 
-    /// A pooler in transaction mode before it.
+    /// A pooler in transaction mode in front of it.
     pub fn pgbouncer(&self, connections: u32) -> Pooler {
         Pooler::start(&self.directory, PORT, connections)
     }

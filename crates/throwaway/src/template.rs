@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::programs::{OWNER, owned, program, run, version};
 
-/// The directory that throwaway things of this user share.
+/// The directory for throwaway data of this user.
 pub(crate) fn common() -> PathBuf {
     let user = rustix::process::geteuid().as_raw();
     let path = PathBuf::from(format!("/tmp/jobhall-throwaway-{user}"));

@@ -1,4 +1,4 @@
-//! Clusters start, answer, stop as told, and leave nothing behind.
+//! Clusters start, answer, stop as requested, and leave nothing behind.
 
 use std::fs;
 use std::path::PathBuf;

@@ -19,7 +19,7 @@ pub(super) struct Manifest {
 #[derive(Debug, Default)]
 struct Known {
     state: Option<State>,
-    /// The entry of the file is on the disk.
+    /// The directory entry of the file is durable.
     durable: bool,
     /// A sync failed: the content of the disk is unknown.
     broken: bool,
@@ -34,29 +34,29 @@ impl Manifest {
         guard(&self.known).broken
     }
 
-    /// Whether its file may be there, whatever is in it.
+    /// Whether its file may exist.
     pub(super) fn may_be_there(&self) -> Result<bool, BlobError> {
         self.file_store.may_have(&self.name())
     }
 
-    /// Looks at what counts.
+    /// Reads the current state.
     pub(super) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, BlobError> {
         Ok(look(self.loaded(&mut guard(&self.known))?))
     }
 
-    /// Adds a record, durably.
+    /// Adds a record durably.
     pub(super) fn add(&self, artifact: &Artifact) -> Result<(), KeepError> {
         let mut known = guard(&self.known);
         if known.broken {
             return Err(BlobError::Broken { what: self.what() }.into());
         }
         match self.write(&mut known, artifact) {
-            // What is remembered is not what is there: look, and decide again.
+            // The cached state is outdated: read and decide again.
             Err(KeepError::Blob(BlobError::Overtaken { .. })) => self.write(&mut known, artifact)?,
             written => written?,
         }
         if let Err(error) = self.file_store.sync(&[&self.name()], !known.durable) {
-            // The system may drop what it could not write and call the next sync a success.
+            // The system may drop unwritten data and report the next sync as a success.
             *known = Known { broken: true, ..Known::default() };
             return Err(error.into());
         }
@@ -64,7 +64,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Writes behind what counts, and only then lets it count. After an error nothing is known of the file.
+    /// Writes after the valid records, and updates the state only then. After an error the state of the file is
+    /// unknown.
     fn write(&self, known: &mut MutexGuard<'_, Known>, artifact: &Artifact) -> Result<(), KeepError> {
         let state = self.loaded(known)?;
         state.check(artifact)?;
@@ -92,7 +93,7 @@ impl Manifest {
         Ok(known.state.insert(state))
     }
 
-    /// The whole file, which has a bound like everything that was put into it.
+    /// The whole file, whose size is bounded by the limits.
     fn bytes(&self) -> Result<Vec<u8>, BlobError> {
         let Some(opened) = self.file_store.open(&self.name())? else { return Ok(Vec::new()) };
         let (len, most) = (opened.bytes, RECORDS as usize * RECORD_BYTES);
@@ -108,7 +109,7 @@ impl Manifest {
         }
     }
 
-    /// Removes the file if it is old; how many bytes it had.
+    /// Removes the file if it is old; returns its size.
     pub(super) fn remove(&self, is_old: impl Fn(u64) -> bool) -> Result<Option<u64>, BlobError> {
         match self.file_store.look(&self.name())? {
             Some(found) if found.regular && is_old(found.modified_ms) => {

@@ -13,7 +13,7 @@ use super::Artifact;
 use crate::{ArtifactName, Digest, MEDIA_TYPE_BYTES, MediaType, NAME_BYTES};
 
 const HEAD_BYTES: usize = 63;
-/// The most bytes of a record.
+/// Maximum size of a record.
 pub(super) const RECORD_BYTES: usize = HEAD_BYTES + NAME_BYTES + MEDIA_TYPE_BYTES;
 
 pub(super) fn encode(number: u32, artifact: &Artifact) -> Vec<u8> {
@@ -23,7 +23,7 @@ pub(super) fn encode(number: u32, artifact: &Artifact) -> Vec<u8> {
     out.extend(artifact.at_ms.to_le_bytes());
     out.extend(artifact.size.to_le_bytes());
     out.extend(artifact.digest.as_bytes());
-    // Both lengths have their bounds from the types.
+    // Both lengths are bounded by their types.
     out.extend(u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes());
     out.push(u8::try_from(media_type.len()).unwrap_or(u8::MAX));
     out.extend(name.bytes());
@@ -33,7 +33,7 @@ pub(super) fn encode(number: u32, artifact: &Artifact) -> Vec<u8> {
     out
 }
 
-/// The record with this number at the beginning of these bytes, and its length; none if it is not sound.
+/// The record with this number at the beginning of these bytes, and its length; none if it is invalid.
 pub(super) fn decode(number: u32, bytes: &[u8]) -> Option<(Artifact, usize)> {
     let (head, texts) = bytes.split_at_checked(HEAD_BYTES)?;
     if head[8..12] != number.to_le_bytes() {

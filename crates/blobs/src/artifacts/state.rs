@@ -1,4 +1,4 @@
-//! The state that the records of a manifest add up to, and the limits on adding to it.
+//! The state that results from the records of a manifest, and the limits on additions.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use super::record::{RECORD_BYTES, decode};
 use super::{ARTIFACTS, Artifact, KEPT_BYTES, KeepError, NAMES_BYTES, RECORDS};
 use crate::{ArtifactName, BlobError};
 
-/// A manifest as it counts: the last record of each name.
+/// The current state: the last record of each name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) kept: BTreeMap<ArtifactName, Artifact>,
-    /// Sizes of all that is kept.
+    /// Total size of the artifacts.
     pub(super) size: u64,
     names: usize,
     pub(super) records: u32,
-    /// Where the next record goes.
+    /// The offset of the next record.
     pub(super) end: usize,
-    /// How long the file is: longer than what counts where an interrupted write left something.
+    /// The length of the file; longer than `end` if an interrupted write left bytes.
     pub(super) found: usize,
 }
 
 impl State {
-    /// Each record was synced before the next was begun, so a crash spoils the last one alone. Anything else that is
-    /// not sound is damage.
+    /// Each record was synced before the next was started, so a crash invalidates only the last one. Any other
+    /// invalid record is damage.
     pub(super) fn parse(bytes: &[u8], what: &dyn Fn() -> String) -> Result<State, BlobError> {
         let mut state = State::default();
         while let Some((artifact, len)) = decode(state.records, &bytes[state.end..]) {
@@ -38,7 +38,7 @@ impl State {
         Ok(state)
     }
 
-    /// Counts a record of this length.
+    /// Adds a record of this length.
     pub(super) fn take(&mut self, artifact: Artifact, len: usize) {
         self.records += 1;
         self.end += len;
@@ -51,7 +51,7 @@ impl State {
         }
     }
 
-    /// Whether one more may be kept.
+    /// Whether one more artifact may be stored.
     pub(super) fn check(&self, artifact: &Artifact) -> Result<(), KeepError> {
         let before = self.kept.get(&artifact.name);
         let new_name = if before.is_none() { artifact.name.as_str().len() } else { 0 };

@@ -12,12 +12,12 @@ use super::Database;
 use super::transaction::{FENCED, Statement, Transaction};
 use crate::BlobError;
 
-/// How long one transaction may take, waiting for a connection included.
+/// Time limit for a transaction, including the wait for a connection.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Held while the tables are made, so that two nodes which start at once do not make them twice.
+/// Held while the tables are created, so that two nodes that start at the same time do not create them twice.
 const MAKING: &str = "SELECT pg_advisory_xact_lock(7450300)";
 
-/// How a statement fails whose condition does not hold: no file to add to, a chunk or a name that is taken.
+/// The errors of a statement whose condition does not hold: a missing file, or a chunk or name that exists.
 const UNMET: [SqlState; 3] =
     [SqlState::NOT_NULL_VIOLATION, SqlState::UNIQUE_VIOLATION, SqlState::FOREIGN_KEY_VIOLATION];
 
@@ -31,7 +31,7 @@ impl Connection {
         Connection { database }
     }
 
-    /// Makes the tables unless they are there.
+    /// Creates missing tables.
     pub(super) fn make_tables(&self, script: &str) -> Result<(), BlobError> {
         self.ask("make", "the tables of blobs", async |client| {
             client.batch_execute("BEGIN").await?;
@@ -54,7 +54,7 @@ impl Connection {
         self.ask(doing, what, async |client| statement.query(client).await)
     }
 
-    /// All of a transaction or nothing; how many rows its last statement changed.
+    /// Executes a transaction, all or nothing; returns the number of rows that its last statement changed.
     pub(super) fn run(
         &self,
         doing: &'static str,
@@ -90,8 +90,8 @@ impl Connection {
     }
 }
 
-/// A connection that is closed unless it is given back: after an error or a broken-off wait nobody knows what it was in
-/// the middle of, and its next user must not find out.
+/// A connection that is closed unless it is returned. After an error or an aborted wait its state is unknown, and it
+/// must not be used again.
 struct Borrowed(Option<Object>);
 
 impl Borrowed {
@@ -113,7 +113,7 @@ impl Drop for Borrowed {
 enum Failure {
     /// A condition of the transaction did not hold.
     Overtaken,
-    /// The server is not there, is going away or has just come, or the connection ended.
+    /// The server is unreachable, stopping or starting, or the connection ended.
     Away(String),
     Other(io::Error),
 }
@@ -128,7 +128,7 @@ fn sorted(error: tokio_postgres::Error) -> Failure {
     match error.code() {
         Some(code) if *code == FENCED || UNMET.contains(code) => Failure::Overtaken,
         Some(code) if *code == SqlState::DISK_FULL => Failure::Other(io::ErrorKind::StorageFull.into()),
-        // Connections that fail, and a server that stops, starts, recovers or has no connection left.
+        // Failed connections, and a server that stops, starts, recovers or has no free connections.
         Some(code) if ["08", "53", "57"].iter().any(|class| code.code().starts_with(class)) => {
             Failure::Away(error.to_string())
         }

@@ -8,10 +8,10 @@ use super::connection::Connection;
 use super::transaction::{Statement, signed};
 use crate::file_store::Content;
 
-/// The most bytes asked for at once; the answer lies in memory.
+/// Maximum number of bytes per query, which are held in memory.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The chunks of a file. They are gone when the file is, so a reader that comes too late finds nothing.
+/// The chunks of a file. They are removed with the file, so a late reader finds nothing.
 #[derive(Debug)]
 pub(super) struct Chunks {
     pub(super) connection: Connection,
@@ -21,7 +21,7 @@ pub(super) struct Chunks {
 
 impl Content for Chunks {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        // How long it was when it was opened is no bound: a log may have grown since, and its reader knows.
+        // The length at the time of opening is not a limit: a log may have grown since, and its reader knows.
         let most = out.len().min(PIECE_BYTES);
         if most == 0 {
             return Ok(0);
@@ -35,7 +35,7 @@ impl Content for Chunks {
         for row in &rows {
             let (from, part): (i64, &[u8]) = (row.get(0), row.get(1));
             let end = filled + part.len();
-            // A hole is where a chunk is missing: what lies behind it is not what comes next.
+            // A chunk is missing: the bytes after the gap must not be returned as the next ones.
             if from != begins + signed(filled as u64) || end > most {
                 break;
             }

@@ -15,11 +15,11 @@ use crate::{BlobError, guard};
 
 pub(super) struct Temp<'a> {
     tables: &'a Tables,
-    /// Its temporary name, once a chunk was stored.
+    /// The temporary name, once a chunk was stored.
     stored: Option<Name>,
-    /// How many bytes were stored.
+    /// Number of stored bytes.
     was: u64,
-    /// What comes behind them.
+    /// The bytes after them.
     rest: Vec<u8>,
     now_ms: u64,
 }
@@ -47,7 +47,7 @@ impl<'a> Temp<'a> {
         Ok(())
     }
 
-    /// Its temporary name, which no other node has.
+    /// The temporary name, which is unique among all nodes.
     fn named(&mut self) -> Result<Name, BlobError> {
         if let Some(name) = &self.stored {
             return Ok(name.clone());
@@ -73,7 +73,7 @@ impl file_store::Temp for Temp<'_> {
         Ok(())
     }
 
-    /// It is durable when it has its name.
+    /// The file becomes durable when it gets its name.
     fn settle(&mut self, now_ms: u64) -> Result<(), BlobError> {
         self.now_ms = now_ms;
         Ok(())
@@ -111,7 +111,7 @@ impl file_store::Temp for Temp<'_> {
 }
 
 impl Temp<'_> {
-    /// It has no temporary name any more; the one that it had.
+    /// Removes and returns the temporary name.
     fn forget(&mut self) -> Option<Name> {
         let name = self.stored.take()?;
         guard(&self.tables.live).remove(&name.file);
@@ -121,7 +121,7 @@ impl Temp<'_> {
 
 impl Drop for Temp<'_> {
     fn drop(&mut self) {
-        // One that stays is a leftover, which a later collection removes; as does one whose thread fails.
+        // A file that remains is a leftover, which a later collection removes.
         if let Some(name) = self.forget()
             && !thread::panicking()
             && let Ok(Some(found)) = self.tables.look(&name)

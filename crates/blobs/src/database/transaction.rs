@@ -11,21 +11,22 @@ use tokio_postgres::{Client, Error, Row};
 use super::CHUNK_BYTES;
 use crate::file_store::Write;
 
-/// Small writes are added to the last chunk until it has so many bytes. Adding rewrites the row, so it must stay short.
-/// Measured on a log of 3,000 writes of 100 bytes, against a row for each: an eighth of the rows and three fifths of the
-/// room for a twelfth more write-ahead log. Three times as much in a row took seven tenths more of that log.
+/// Small writes are added to the last chunk until it has this size. Adding rewrites the row, so it must stay short.
+/// Measured on a log of 3,000 writes of 100 bytes, compared with a row per write: one eighth of the rows and three
+/// fifths of the space for one twelfth more write-ahead log. Rows three times as long needed seven tenths more
+/// write-ahead log.
 const ROW_BYTES: i64 = 512;
 
-/// What a statement fails with that asks for an epoch which is over.
+/// The error of a statement for an epoch that has ended.
 pub(super) const FENCED: SqlState = SqlState::DIVISION_BY_ZERO;
-/// Holds on to the leadership until the transaction ends, or fails.
+/// Locks the leadership until the transaction ends, or fails.
 const FENCE: &str = "WITH leadership AS (SELECT FROM jobhall.leadership WHERE epoch = $1 FOR KEY SHARE)
 SELECT 1 / (SELECT count(*) FROM leadership)";
 
 type Parameter<'a> = (Box<dyn ToSql + Sync + 'a>, Type);
 type Sent<'a> = Pin<Box<dyn Future<Output = Result<u64, Error>> + 'a>>;
 
-/// A statement without a name, and its parameters.
+/// An unnamed statement and its parameters.
 pub(super) struct Statement<'a> {
     sql: &'static str,
     parameters: Vec<Parameter<'a>>,
@@ -54,10 +55,10 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// Statements that all happen or none.
+/// Statements that are executed all or nothing.
 pub(super) struct Transaction<'a> {
     statements: Vec<Statement<'a>>,
-    /// Whether it may be lost with the database, as long as none after it is kept.
+    /// Whether a crash of the database may lose it, as long as no later transaction is kept.
     relaxed: bool,
 }
 
@@ -74,7 +75,7 @@ impl<'a> Transaction<'a> {
         self.statements.push(statement);
     }
 
-    /// Puts the fence before everything else.
+    /// Adds the fence before all other statements.
     pub(super) fn fenced(mut self, epoch: Option<u64>) -> Transaction<'a> {
         if let Some(epoch) = epoch {
             self.statements.insert(0, Statement::new(FENCE).with(Type::INT8, signed(epoch)));
@@ -82,7 +83,7 @@ impl<'a> Transaction<'a> {
         self
     }
 
-    /// Adds bytes to a file, in chunks.
+    /// Appends bytes to a file, in chunks.
     pub(super) fn write(&mut self, write: &Write<'a>) {
         let name = write.name.to_string();
         if write.at != write.was {
@@ -111,7 +112,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Cuts off what does not count. A file of another length stays as it is, and what is added next fails.
+    /// Cuts off invalid bytes. A file of another length is unchanged, and the next append fails.
     fn cut(&mut self, name: &str, write: &Write<'_>) {
         for sql in
             [include_str!("cut_chunks.sql"), include_str!("cut_last.sql"), include_str!("cut_file.sql")]
@@ -125,8 +126,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Sends all of it, then waits. Where a statement fails the rest is refused and nothing is kept. Gives how many
-    /// rows the last one changed.
+    /// Sends all statements, then waits. If a statement fails, the rest is refused and nothing is stored. Returns the
+    /// number of rows that the last one changed.
     pub(super) async fn run(&self, client: &Client) -> Result<u64, Error> {
         let plain = |sql: &'static str| -> Sent<'_> {
             Box::pin(async move { client.batch_execute(sql).await.map(|()| 0) })
@@ -142,7 +143,7 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Begins all of these, one after the other, before it waits for any.
+/// Starts all of these in order before it waits for any.
 async fn in_order(mut sent: Vec<Sent<'_>>) -> Vec<Result<u64, Error>> {
     let mut done: Vec<Option<Result<u64, Error>>> = sent.iter().map(|_| None).collect();
     poll_fn(|context| {
@@ -159,12 +160,12 @@ async fn in_order(mut sent: Vec<Sent<'_>>) -> Vec<Result<u64, Error>> {
     done.into_iter().flatten().collect()
 }
 
-/// As the database has numbers. Nothing here comes near the end of them.
+/// As a signed number for the database. No value here is near the limit.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number that the database keeps from being negative.
+/// A number that the database does not permit to be negative.
 pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -17,12 +17,12 @@ const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,
-    /// From the directory of blobs, for messages.
+    /// Relative to the directory of blobs, for messages.
     name: String,
 }
 
 impl Folder {
-    /// The directory of blobs itself; its parent must be there.
+    /// The directory of blobs itself; its parent must exist.
     pub(super) fn root(path: &Path) -> Result<Folder, BlobError> {
         let name = path.display().to_string();
         match fs::mkdirat(CWD, path, PRIVATE_FOLDER) {
@@ -35,7 +35,7 @@ impl Folder {
         Folder { fd, name: "blobs".to_owned() }.tightened()
     }
 
-    /// A directory in this one that only its owner may enter, made where missing.
+    /// A directory in this one that only its owner may enter, created if missing.
     pub(super) fn private(&self, name: &str) -> Result<Folder, BlobError> {
         self.make(name)?.tightened()
     }
@@ -45,7 +45,7 @@ impl Folder {
         Ok(self)
     }
 
-    /// A directory in this one, if it is there.
+    /// A directory in this one, if it exists.
     pub(super) fn inner(&self, name: &str) -> Result<Option<Folder>, BlobError> {
         match fs::openat(&self.fd, name, folder_flags(), Mode::empty()) {
             Ok(fd) => Ok(Some(Folder { fd, name: self.path(name) })),
@@ -54,7 +54,7 @@ impl Folder {
         }
     }
 
-    /// A directory in this one, made where missing; its entry is durable before anything is put into it.
+    /// A directory in this one, created if missing; its entry is durable before it is used.
     pub(super) fn make(&self, name: &str) -> Result<Folder, BlobError> {
         if let Some(there) = self.inner(name)? {
             return Ok(there);
@@ -66,18 +66,18 @@ impl Folder {
         self.inner(name)?.ok_or_else(|| BlobError::Missing { what: self.path(name) })
     }
 
-    /// A file to read and its length, if it is there.
+    /// A file to read and its length, if it exists.
     pub(super) fn read(&self, name: &str) -> Result<Option<(File, u64)>, BlobError> {
         self.open(name, OFlags::RDONLY)
     }
 
-    /// A file to read and write, made where missing.
+    /// A file to read and write, created if missing.
     pub(super) fn create(&self, name: &str) -> Result<File, BlobError> {
         let opened = self.open(name, OFlags::RDWR | OFlags::CREATE)?;
         opened.map(|(file, _)| file).ok_or_else(|| BlobError::Missing { what: self.path(name) })
     }
 
-    /// A file that was not there before; none when the name is taken.
+    /// A new file; none if the name exists.
     pub(super) fn create_new(&self, name: &str) -> Result<Option<File>, BlobError> {
         match fs::openat(
             &self.fd,
@@ -112,7 +112,7 @@ impl Folder {
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(BlobError::io("look at", self.path(name), error)),
         };
-        // Before 1970 counts as 1970: old.
+        // A time before 1970 counts as 1970, which is old.
         let seconds = u64::try_from(about.st_mtime).unwrap_or(0);
         let millis = u64::try_from(about.st_mtime_nsec).unwrap_or(0) / 1_000_000;
         Ok(Some(Found {
@@ -122,8 +122,9 @@ impl Folder {
         }))
     }
 
-    /// Whether a directory in this one has something of this name. It is a hint in one call to the system, a fifth of
-    /// what opening both costs: a link in place of the directory is followed, and refused only by who then opens.
+    /// Whether a directory in this one has an entry of this name. This is a hint that needs one system call, a fifth
+    /// of the cost of opening both: a link in place of the directory is followed here, and refused when the file is
+    /// opened.
     pub(super) fn hints_at(&self, inner: &str, name: &str) -> Result<bool, BlobError> {
         let path = format!("{inner}/{name}");
         match fs::statat(&self.fd, &path, AtFlags::SYMLINK_NOFOLLOW) {
@@ -138,7 +139,7 @@ impl Folder {
             .map_err(|e| BlobError::io("rename", self.path(name), e))
     }
 
-    /// Removes a file; whether there was one.
+    /// Removes a file; returns whether it existed.
     pub(super) fn remove(&self, name: &str) -> Result<bool, BlobError> {
         match fs::unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) => Ok(true),
@@ -147,7 +148,8 @@ impl Folder {
         }
     }
 
-    /// The names in it. One that is not UTF-8 comes with replacement characters, which no name of ours has.
+    /// The names in the directory. A name that is not UTF-8 has replacement characters, which valid names do not
+    /// have.
     pub(super) fn names(&self) -> Result<Vec<String>, BlobError> {
         let trouble = |error| BlobError::io("list", self.name.clone(), error);
         let mut names = Vec::new();
@@ -165,13 +167,13 @@ impl Folder {
         fs::fsync(&self.fd).map_err(|e| BlobError::io("sync", self.name.clone(), e))
     }
 
-    /// A file in it, as messages call it.
+    /// The path of a file, for messages.
     pub(super) fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.name)
     }
 }
 
-/// Never through a link; a pipe that was planted does not block the open.
+/// Does not follow links; a pipe does not block the open.
 fn file_flags(flags: OFlags) -> OFlags {
     flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY
 }

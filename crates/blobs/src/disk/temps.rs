@@ -13,18 +13,18 @@ use super::{Disk, set_modified};
 use crate::file_store::{self, Name};
 use crate::{BlobError, guard};
 
-/// How many taken names in a row mean that something is wrong.
+/// Maximum number of existing names in a row.
 const TRIES: u64 = 100_000;
 
 #[derive(Debug)]
 pub(super) struct Temps {
     pub(super) folder: Folder,
     next: AtomicU64,
-    /// Those being written now.
+    /// The files being written now.
     live: Mutex<HashSet<String>>,
 }
 
-/// A file that goes with this, unless it was renamed away.
+/// A file that is removed on drop, unless it was renamed.
 #[derive(Debug)]
 pub(super) struct Temp<'a> {
     file: File,
@@ -89,7 +89,7 @@ impl Drop for Temp<'_> {
     fn drop(&mut self) {
         let temps = &self.disk.temps;
         if !self.renamed {
-            // One that stays is a leftover, which the next collection removes.
+            // A file that remains is a leftover, which the next collection removes.
             let _ = temps.folder.remove(&self.name);
         }
         guard(&temps.live).remove(&self.name);

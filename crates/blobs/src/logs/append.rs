@@ -7,74 +7,55 @@ use super::index::State;
 use super::record::Stream;
 use crate::BlobError;
 
-/// The most bytes of one chunk.
+/// Maximum size of one chunk.
 pub const CHUNK_BYTES: usize = 1 << 20;
 
-/// Output of an attempt, as it came.
+/// A chunk of output of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
-    /// Where in the log it begins.
+    /// The offset of its first byte in the log.
     pub offset: u64,
-    /// When it came.
+    /// When it was received.
     pub at_ms: u64,
-    /// From where.
     pub stream: Stream,
-    /// What it is: any bytes.
+    /// Any bytes.
     pub bytes: &'a [u8],
 }
 
-/// The log after a chunk.
+/// The state of the log after an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// How many bytes it has: where the next chunk begins, unless it was cut.
+    /// The number of bytes: the offset of the next chunk, unless the log was truncated.
     pub len: u64,
-    /// Whether it was cut at the limit, now or before; more chunks are taken and dropped.
+    /// Whether it was truncated at the limit, now or before; further chunks are accepted and dropped.
     pub truncated: bool,
 }
 
-/// Why a chunk was not taken.
+/// Why a chunk was refused.
 #[derive(Debug, Error)]
 pub enum AppendError {
-    /// It begins after the end: something in between is missing.
+    /// The chunk begins after the end of the log: bytes in between are missing.
     #[error("append to log {what}: the chunk begins at {offset}, the log ends at {len}")]
-    Gap {
-        /// Which log.
-        what: String,
-        /// Where the chunk begins.
-        offset: u64,
-        /// Where the log ends.
-        len: u64,
-    },
-    /// Other bytes are there already.
+    Gap { what: String, offset: u64, len: u64 },
+    /// The log has different bytes at this offset.
     #[error("append to log {what}: different bytes are stored at {offset}")]
     Conflict {
-        /// Which log.
         what: String,
-        /// The first offset with another byte.
+        /// The first offset with a different byte.
         offset: u64,
     },
     /// The log is complete, and the chunk is not a repetition.
     #[error("append to log {what}: it is complete at {len} bytes")]
-    Finished {
-        /// Which log.
-        what: String,
-        /// Where it ends.
-        len: u64,
-    },
-    /// Too much at once.
+    Finished { what: String, len: u64 },
+    /// The chunk is too large.
     #[error("append to log {what}: the chunk has {bytes} bytes, the limit is {CHUNK_BYTES}")]
-    ChunkTooLarge {
-        /// Which log.
-        what: String,
-        /// How many it has.
-        bytes: usize,
-    },
+    ChunkTooLarge { what: String, bytes: usize },
     /// The file system failed.
     #[error(transparent)]
     Blob(#[from] BlobError),
 }
 
-/// What to do with a chunk: its first `known` bytes must be there already, the next `fresh` are added, the rest is
+/// How to handle a chunk: its first `known` bytes must exist already, the next `fresh` are appended, the rest is
 /// dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
@@ -105,7 +86,7 @@ pub(super) fn plan(
     if chunk.offset > state.len {
         return Err(AppendError::Gap { what: what(), offset: chunk.offset, len: state.len });
     }
-    // The last two records are kept for the marks.
+    // The last two records are reserved for the marks.
     let room = if state.records + 2 < RECORDS { limit.saturating_sub(state.len) } else { 0 };
     let fresh = clamped(room, rest);
     Ok(Plan { known, fresh, mark: fresh < rest })

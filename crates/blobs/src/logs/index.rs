@@ -12,13 +12,13 @@ pub(super) struct State {
     pub(super) records: u64,
     pub(super) truncated: bool,
     pub(super) finished: bool,
-    /// How long the files are: longer than what counts where an interrupted write left something behind it.
+    /// The length of the files; longer than the valid part if an interrupted write left bytes.
     pub(super) data_len: u64,
     pub(super) index_len: u64,
 }
 
 impl State {
-    /// How many bytes of the index count.
+    /// The size of the valid part of the index.
     pub(super) fn index_end(&self) -> u64 {
         self.records * RECORD_BYTES as u64
     }
@@ -33,7 +33,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Up to `count` records from a number on. Fewer are given when a damaged one comes before; none is damage.
+    /// Up to `count` records from a number. Returns fewer if a damaged one follows; none is an error.
     pub(super) fn records(&self, first: u64, count: usize) -> Result<Vec<Record>, BlobError> {
         let bytes = self.read(&self.index, first * RECORD_BYTES as u64, count * RECORD_BYTES)?;
         let numbered = (first..).zip(bytes.chunks_exact(RECORD_BYTES));
@@ -46,7 +46,7 @@ impl Files {
         Ok(Record::decode(number, &bytes))
     }
 
-    /// The bytes of the log from an offset on; fewer when the file ends before.
+    /// The bytes of the log from an offset; fewer if the file ends before.
     pub(super) fn bytes(&self, offset: u64, count: usize) -> Result<Vec<u8>, BlobError> {
         self.read(&self.data, offset, count)
     }
@@ -58,7 +58,7 @@ impl Files {
         Ok(bytes)
     }
 
-    /// What these files hold: everything up to the last sound record. Nothing is written.
+    /// The state of these files: everything up to the last valid record. Nothing is written.
     pub(super) fn state(&self) -> Result<State, BlobError> {
         let (data_len, index_len) = (self.data.bytes, self.index.bytes);
         let mut records = index_len / RECORD_BYTES as u64;
@@ -75,8 +75,8 @@ impl Files {
         self.with_marks(state, last)
     }
 
-    /// The record with this number, if it and its bytes are sound. A complete log was synced, so one that lacks bytes
-    /// was not cut by a crash.
+    /// The record with this number, if it and its bytes are valid. A complete log was synced, so missing bytes are
+    /// not due to a crash.
     fn sound(&self, number: u64, data_len: u64) -> Result<Option<Record>, BlobError> {
         let Some(record) = self.record(number)? else { return Ok(None) };
         if record.end() <= data_len {
@@ -89,7 +89,7 @@ impl Files {
         }
     }
 
-    /// The marks are at the end: complete last, cut before it.
+    /// The marks are at the end: `complete` last, `truncated` before it.
     fn with_marks(&self, state: State, last: Record) -> Result<State, BlobError> {
         let finished = last.kind == Kind::Finished;
         let before = match state.records {
@@ -100,8 +100,8 @@ impl Files {
         Ok(State { truncated, finished, ..state })
     }
 
-    /// The number of the record that has the byte at this offset, which the log must have. Where the last reader ended
-    /// is tried first: most read on from there.
+    /// The number of the record with the byte at this offset, which must exist. The end of the last read is tried
+    /// first, because most readers continue there.
     pub(super) fn find(&self, offset: u64, records: u64, hint: u64) -> Result<u64, BlobError> {
         if hint < records
             && self.record(hint)?.is_some_and(|record| record.offset == offset && record.len > 0)

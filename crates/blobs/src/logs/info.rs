@@ -1,12 +1,12 @@
 //! The properties of a log.
 
-/// A log at one moment.
+/// The state of a log at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogInfo {
-    /// How many bytes it has.
+    /// The number of bytes.
     pub len: u64,
-    /// Whether it was cut at its limit: the attempt wrote more than is here.
+    /// Whether it was truncated at its limit: the attempt wrote more.
     pub truncated: bool,
-    /// Whether it is complete: nothing will be added.
+    /// Whether it is complete: no bytes will be appended.
     pub finished: bool,
 }

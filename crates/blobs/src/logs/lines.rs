@@ -4,25 +4,24 @@
 use super::record::Stream;
 use super::view::Entry;
 
-/// The most bytes of a line; a longer one comes in parts.
+/// Maximum size of a line; a longer one is split.
 pub const LINE_BYTES: usize = 64 << 10;
 
 /// A line, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// When its first byte came.
+    /// When its first byte was received.
     pub at_ms: u64,
-    /// From where.
     pub stream: Stream,
-    /// Where in the log it begins.
+    /// The offset of its first byte in the log.
     pub offset: u64,
-    /// Its bytes, without the line feed.
+    /// Without the line feed.
     pub bytes: Vec<u8>,
     /// Whether a line feed ended it; otherwise the next line of the stream continues it, or the log ends here.
     pub ended: bool,
 }
 
-/// Puts lines together.
+/// Collects lines from chunks.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     stdout: Option<Line>,
@@ -30,7 +29,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Takes the next chunk; the lines that it ends.
+    /// Adds the next chunk; returns the lines that it completes.
     #[must_use]
     pub fn push(&mut self, entry: &Entry) -> Vec<Line> {
         let mut lines = Vec::new();
@@ -51,7 +50,7 @@ impl Lines {
         lines
     }
 
-    /// What is left at the end of the log.
+    /// The incomplete lines at the end of the log.
     #[must_use]
     pub fn end(self) -> Vec<Line> {
         let mut left: Vec<Line> = [self.stdout, self.stderr].into_iter().flatten().collect();
@@ -59,7 +58,7 @@ impl Lines {
         left
     }
 
-    /// Adds bytes without a line feed; a full line goes out when there is one more.
+    /// Adds bytes without a line feed; a line of maximum size is returned when one more byte follows.
     fn extend(&mut self, entry: &Entry, mut offset: u64, mut content: &[u8], lines: &mut Vec<Line>) {
         let open = self.open(entry.stream);
         while !content.is_empty() {

@@ -16,21 +16,21 @@ use crate::{AttemptKey, BlobError, guard};
 pub(crate) struct Log {
     attempt: AttemptKey,
     file_store: Arc<dyn FileStore>,
-    /// Held by the one writer, also while it syncs; readers do not wait for it.
+    /// Held by the only writer, also while it syncs; readers do not wait for it.
     writing: Mutex<Durable>,
     state: Mutex<Option<State>>,
     broken: AtomicBool,
-    /// The number of the record behind the last that was read; a hint.
+    /// The number of the record after the last one read; a hint.
     pub(super) read_to: AtomicU64,
     pub(super) watchers: Mutex<Watchers>,
 }
 
-/// What is known to be on the disk. A log that was just opened may have been left by a crash: nothing is known.
+/// What is known to be durable. A log that was just opened may be the result of a crash: nothing is known.
 #[derive(Debug, Default)]
 struct Durable {
-    /// All that was written.
+    /// All written content.
     content: bool,
-    /// The entries of its files.
+    /// The directory entries of its files.
     entries: bool,
 }
 
@@ -58,7 +58,7 @@ impl Log {
     pub(super) fn append(&self, chunk: &Chunk<'_>, limit: u64, sync: bool) -> Result<Appended, AppendError> {
         let mut durable = self.writer()?;
         let state = match self.add(chunk, limit, &mut durable) {
-            // What is remembered is not what is there: look, and decide again.
+            // The cached state is outdated: read and decide again.
             Err(AppendError::Blob(BlobError::Overtaken { .. })) => self.add(chunk, limit, &mut durable)?,
             added => added?,
         };
@@ -104,8 +104,8 @@ impl Log {
         Ok(self.write(state, bytes, &records, durable)?)
     }
 
-    /// Writes behind what counts, bytes before their records, and only then lets it count. After an error nothing is
-    /// known of the files.
+    /// Writes after the valid part, bytes before their records, and updates the state only then. After an error the
+    /// state of the files is unknown.
     fn write(
         &self,
         state: State,
@@ -143,7 +143,7 @@ impl Log {
         Ok(())
     }
 
-    /// After a failed sync the system may drop what it could not write and call the next sync a success.
+    /// After a failed sync the system may drop unwritten data and report the next sync as a success.
     fn broken_by(&self, error: BlobError) -> BlobError {
         self.broken.store(true, Ordering::Release);
         error
@@ -177,7 +177,8 @@ impl Log {
         let found =
             match [self.file_store.open(&self.data_name())?, self.file_store.open(&self.index_name())?] {
                 [Some(data), Some(index)] => Files { data, index, what: self.what() }.state()?,
-                // One file without the other is what a crash leaves, or a person: it is cut before it is written to.
+                // One file is missing, after a crash or because a person removed it: the log is truncated before it
+                // is written to.
                 [data, index] => {
                     let [data_len, index_len] = [data, index].map(|file| file.map_or(0, |file| file.bytes));
                     State { data_len, index_len, ..State::default() }
@@ -187,7 +188,7 @@ impl Log {
         Ok(found)
     }
 
-    /// Its files, which must be there.
+    /// Its files, which must exist.
     pub(super) fn files_there(&self) -> Result<Files, BlobError> {
         match (self.file_store.open(&self.data_name())?, self.file_store.open(&self.index_name())?) {
             (Some(data), Some(index)) => Ok(Files { data, index, what: self.what() }),
@@ -211,7 +212,7 @@ impl Log {
         format!("log {}", self.attempt)
     }
 
-    /// Removes the files if both are old; how many bytes they had.
+    /// Removes the files if both are old; returns their size.
     pub(super) fn remove(&self, is_old: impl Fn(u64) -> bool) -> Result<Option<u64>, BlobError> {
         let names = [self.data_name(), self.index_name()];
         let found = [self.file_store.look(&names[0])?, self.file_store.look(&names[1])?];
@@ -229,7 +230,7 @@ impl Log {
     }
 }
 
-/// The bytes of a chunk that are new, and the records for them.
+/// The new bytes of a chunk, and their records.
 fn fresh<'a>(state: &State, chunk: &Chunk<'a>, plan: Plan) -> (&'a [u8], Vec<Record>) {
     let bytes = &chunk.bytes[plan.known..plan.known + plan.fresh];
     let mut records = Vec::with_capacity(2);

@@ -4,43 +4,42 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-/// Which bytes of a log.
+/// A range of bytes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteRange {
-    /// All of them.
     All,
     /// From this offset to the end.
     From(u64),
-    /// From the first to the last offset, both included; an end past the end is the end.
+    /// From the first to the last offset, both included; a last offset after the end means the end.
     FromTo(u64, u64),
-    /// The last so many; all when there are fewer.
+    /// The last bytes, this many; all if there are fewer.
     Suffix(u64),
 }
 
-/// Why a range has no bytes.
+/// Why a range is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RangeError {
-    /// It ends before it begins.
+    /// The range ends before it begins.
     #[error("read bytes {from} to {to}: the range ends before it begins")]
     Backwards {
-        /// First offset.
+        /// The first offset.
         from: u64,
-        /// Last offset.
+        /// The last offset.
         to: u64,
     },
-    /// It lies past the end.
+    /// The range is after the end.
     #[error("read a range: there are {total} bytes, none of them in the range")]
     Unsatisfiable {
-        /// How many bytes there are.
+        /// The number of bytes.
         total: u64,
     },
 }
 
 impl ByteRange {
-    /// The offsets it means in so many bytes. Never empty, except for all of nothing.
+    /// The offsets of the range in this many bytes. Never empty, except for `All` of an empty log.
     ///
     /// # Errors
-    /// Which rule it breaks.
+    /// The rule that the range violates.
     pub fn resolve(self, total: u64) -> Result<Range<u64>, RangeError> {
         let range = match self {
             ByteRange::All => return Ok(0..total),

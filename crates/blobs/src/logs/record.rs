@@ -12,12 +12,10 @@
 pub(super) const RECORD_BYTES: usize = 28;
 const CHECKED: usize = 24;
 
-/// Where output was written to.
+/// The output stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stream {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
@@ -26,7 +24,6 @@ pub(super) enum Kind {
     Data(Stream),
     /// The limit was reached here.
     Truncated,
-    /// The log is complete.
     Finished,
 }
 
@@ -53,7 +50,7 @@ impl Record {
         self.offset.saturating_add(u64::from(self.len))
     }
 
-    /// Whether these are its bytes.
+    /// Whether the check matches these bytes.
     pub(super) fn fits(&self, bytes: &[u8]) -> bool {
         bytes.len() as u64 == u64::from(self.len) && short_hash(bytes) == self.check
     }
@@ -70,7 +67,7 @@ impl Record {
         out
     }
 
-    /// The record with this number, if these bytes are a sound one.
+    /// The record with this number, if these bytes are valid.
     pub(super) fn decode(number: u64, bytes: &[u8]) -> Option<Record> {
         let (checked, own) = bytes.split_at_checked(CHECKED)?;
         if own != own_check(number, checked) {

@@ -26,21 +26,21 @@ use super::log::Log;
 use super::view::Entry;
 use crate::{BlobError, guard};
 
-/// The most tails on one log.
+/// Maximum number of tails on one log.
 pub const WATCHERS: usize = 1_024;
 
-/// Called after each change of a log, by the thread that made it and while it holds the log for writing: it must only
-/// leave a signal, and not call back into the logs.
+/// Called after each change of a log, by the thread that made it, while it holds the log for writing. It must only
+/// set a signal, and not call back into the logs.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// What a tail found.
+/// The result of a read of a tail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The next chunks.
     News(Vec<Entry>),
-    /// Nothing new; look again after a wake-up.
+    /// No new bytes; read again after a wake-up.
     Wait,
-    /// The log is complete and all of it was given.
+    /// The log is complete and all of it was returned.
     End(LogInfo),
 }
 
@@ -63,10 +63,10 @@ impl Tail {
         Ok(Tail { log, at: from, watcher })
     }
 
-    /// What comes next, at most so many bytes of it.
+    /// The next chunks, up to this many bytes.
     ///
     /// # Errors
-    /// The log is damaged there, or the file system failed; the tail stays where it is.
+    /// The log is damaged there, or the file system failed; the tail keeps its offset.
     pub fn next(&mut self, most: usize) -> Result<Step, BlobError> {
         let entries = self.log.entries(self.at, most)?;
         self.at = entries.next;
@@ -77,7 +77,7 @@ impl Tail {
         })
     }
 
-    /// How many bytes the log has now, without reading any.
+    /// The current number of bytes of the log.
     ///
     /// # Errors
     /// The file system failed.
@@ -85,7 +85,7 @@ impl Tail {
         Ok(self.log.info()?.len)
     }
 
-    /// Where the next byte comes from.
+    /// The offset of the next byte.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.at
@@ -116,7 +116,7 @@ impl Log {
         Ok(watcher)
     }
 
-    /// Calls every watcher, with the list released: a wake-up may drop a tail.
+    /// Calls every watcher without holding the list: a wake-up may drop a tail.
     pub(super) fn wake(&self) {
         let wakes: Vec<Wake> = guard(&self.watchers).wakes.values().cloned().collect();
         wakes.iter().for_each(|wake| wake());

@@ -10,30 +10,27 @@ use super::log::Log;
 use super::record::{Kind, Record, Stream};
 use crate::BlobError;
 
-/// How many records are read at once.
+/// Number of records read at once.
 const BLOCK: u64 = 1_024;
 
-/// A chunk of a log, or the part of it that was asked for.
+/// A chunk of a log, or the requested part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it came.
+    /// When it was received.
     pub at_ms: u64,
-    /// From where.
     pub stream: Stream,
-    /// Where in the log it begins.
+    /// The offset of its first byte in the log.
     pub offset: u64,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Chunks of a log, one after the other.
+/// Consecutive chunks of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entries {
-    /// The chunks.
     pub items: Vec<Entry>,
-    /// The offset behind them, to go on from.
+    /// The offset after them.
     pub next: u64,
-    /// The log at that moment.
+    /// The state of the log at that time.
     pub info: LogInfo,
 }
 
@@ -45,7 +42,7 @@ impl Log {
         Ok(Entries { items, next, info })
     }
 
-    /// Sound chunks from the start of the range on, as many as one read gives; at least one, or it is damage.
+    /// Valid chunks from the start of the range, as many as one read returns; if there is none, the log is damaged.
     pub(super) fn view(&self, range: Range<u64>, most: usize) -> Result<Vec<Entry>, BlobError> {
         let most = most.clamp(1, PIECE_BYTES) as u64;
         let range = range.start..range.end.min(range.start.saturating_add(most));
@@ -63,7 +60,7 @@ impl Log {
     }
 }
 
-/// The records that touch the range, as far as they follow each other.
+/// The consecutive records that overlap the range.
 fn run(block: &[Record], range: &Range<u64>) -> Vec<Record> {
     let mut end = block.first().map_or(0, |record| record.offset);
     let follows = |record: &&Record| {

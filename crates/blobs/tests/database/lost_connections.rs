@@ -1,5 +1,5 @@
-//! Connections that end in the middle of something: what was told is there, nothing half is ever seen, and the next
-//! call goes on with another connection.
+//! Connections that end during a call: acknowledged data is stored, partial data is never visible, and the next call
+//! uses another connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,12 +10,12 @@ use crate::fixture::{ATTEMPT, HOUR_MS, NO_LIMIT, NOW_MS, chunk, real_now_ms};
 use crate::tables::Tables;
 use crate::{Hall, hall};
 
-/// Enough that the connection was lost at many different moments.
+/// Enough losses at many different points.
 const LOSSES: usize = 30;
-/// So many tries without enough losses mean that nothing is ended.
+/// Maximum number of tries; if they do not produce enough losses, no connection is ended.
 const MOST: u32 = 5_000;
 
-/// Ends connections of the hall while they are at work, for as long as the work takes.
+/// Ends connections of the hall while the work runs.
 fn while_connections_end<T>(tables: &Tables, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -34,7 +34,7 @@ fn while_connections_end<T>(tables: &Tables, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Says so also where the work panics.
+/// Sets the flag also if the work panics.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -69,7 +69,7 @@ fn no_half_object_is_seen_when_connections_end_in_the_middle_of_a_put() {
     }
     for n in failed {
         match hall.blobs.objects().verify(&Digest::of(&content(n))) {
-            // The connection was lost after the commit and before the answer.
+            // The connection was lost after the commit and before the reply.
             Ok(()) | Err(BlobError::Missing { .. }) => {}
             Err(other) => panic!("{other}"),
         }
@@ -95,7 +95,7 @@ fn a_log_goes_on_over_lost_connections_without_a_gap_or_a_repetition() {
                     assert_eq!(appended.len, told.len() as u64);
                 }
                 Err(AppendError::Blob(BlobError::Away { .. })) => losses += 1,
-                // The chunk before was taken although the answer was lost, and this one is another.
+                // The previous chunk was stored although the reply was lost, and this one is different.
                 Err(AppendError::Conflict { .. }) => {
                     let there = hall.said();
                     assert!(there.starts_with(&told), "what was told is there");
@@ -124,7 +124,7 @@ fn a_read_that_cannot_reach_the_database_is_told_apart_from_damage_and_faults() 
     assert!(matches!(error, BlobError::Away { .. }), "{error:?}");
 }
 
-/// Chunks of a log are added to rows, and those are bounded on both sides.
+/// Small chunks of a log are added to existing rows, whose size is bounded.
 #[test]
 fn many_short_writes_make_few_rows_and_long_ones_bounded_rows() {
     let hall = hall();

@@ -1,4 +1,4 @@
-//! Blobs in a database: the whole suite, and what several nodes make of one database.
+//! Blobs in a database: the whole suite, and several nodes on one database.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 #[path = "../fixture/mod.rs"]
@@ -14,15 +14,15 @@ use tables::Tables;
 
 type Hall = fixture::Hall<Tables>;
 
-/// Of so many cases one is tried: each waits for many round trips, and the rules are the same in every place.
+/// One of this many cases is run: each needs many round trips, and the rules are the same in every store.
 const EVERY: usize = 11;
 
-/// A hall whose blobs are in a database of its own.
+/// A hall with blobs in its own database.
 fn hall() -> Hall {
     Hall::at(Tables::new())
 }
 
-/// Every test of the suite by its own name.
+/// Each test of the suite as a separate test.
 macro_rules! alone {
     ($($topic:ident: [$($name:ident,)*])*) => {
         $(mod $topic {

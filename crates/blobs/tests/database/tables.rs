@@ -1,4 +1,4 @@
-//! Tables of blobs, as someone sees them who does not care for their rules.
+//! Direct access to the tables of blobs, without their rules.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -11,16 +11,16 @@ use tokio_postgres::{NoTls, Row};
 
 use crate::fixture::{FileStore, real_now_ms};
 
-/// A database of its own.
+/// The tables in a separate database.
 pub struct Tables {
-    /// None where it is another's.
+    /// None if another value owns it.
     database: Option<jobhall_throwaway::Database>,
     pool: Pool,
-    /// That of the leadership that its blobs are opened with.
+    /// The epoch of the leadership that its blobs are opened with.
     pub epoch: Option<u64>,
 }
 
-/// The server, and databases that no hall uses: a property that is tried on many halls makes one.
+/// The server, and unused databases: a property test uses many.
 struct Server {
     shared: Shared,
     free: Mutex<Vec<jobhall_throwaway::Database>>,
@@ -38,7 +38,7 @@ pub fn runtime() -> &'static Runtime {
     })
 }
 
-/// Connections to an address, as a hall has them.
+/// A connection pool like that of a hall.
 pub fn pool(url: &str) -> Pool {
     let manager = Manager::new(url.parse().unwrap(), NoTls);
     Pool::builder(manager).max_size(8).build().unwrap()
@@ -54,18 +54,17 @@ impl Tables {
         tables
     }
 
-    /// The same tables, over connections of their own.
+    /// The same tables with separate connections.
     pub fn apart(&self) -> Tables {
         let pool = pool(&self.database.as_ref().unwrap().url());
         Tables { database: None, pool, epoch: self.epoch }
     }
 
-    /// The name of its database.
     pub fn name(&self) -> &str {
         self.database.as_ref().unwrap().name()
     }
 
-    /// As a node opens them that leads at this epoch.
+    /// The blobs as opened by a leader with this epoch.
     pub fn opened_at(&self, epoch: Option<u64>) -> Blobs {
         let database = Database { pool: self.pool.clone(), runtime: runtime().handle().clone(), epoch };
         Blobs::in_database(database).unwrap()
@@ -76,12 +75,12 @@ impl Tables {
             .block_on(async { self.pool.get().await.unwrap().query_typed(sql, parameters).await.unwrap() })
     }
 
-    /// From now on there is no connection to be had.
+    /// From now on no connection is available.
     pub fn close(&self) {
         self.pool.close();
     }
 
-    /// The number that a query gives.
+    /// The number that a query returns.
     pub fn number(&self, sql: &str) -> i64 {
         self.query(sql, &[])[0].get(0)
     }

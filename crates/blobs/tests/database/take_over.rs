@@ -1,4 +1,4 @@
-//! Two nodes at one database: one that leads, and one that held it before and does not know.
+//! Two nodes on one database: the leader, and the previous leader that does not know it was replaced.
 
 use std::sync::Barrier;
 use std::thread;
@@ -29,7 +29,7 @@ fn names(blobs: &Blobs) -> Vec<String> {
     kept.into_iter().map(|artifact| artifact.name.to_string()).collect()
 }
 
-/// What leadership is to these tables: a row with an epoch, which is no part of its key.
+/// Leadership for these tests: a row with an epoch that is not part of its key.
 fn with_leadership() -> (Tables, Blobs) {
     let tables = Tables::new();
     tables.query("CREATE SCHEMA jobhall", &[]);
@@ -39,7 +39,7 @@ fn with_leadership() -> (Tables, Blobs) {
     (tables, blobs)
 }
 
-/// The next holder, as it takes the leadership: it waits for the transactions that hold on to it.
+/// The next leader. Taking the leadership waits for the transactions that lock it.
 fn taken_over(tables: &Tables) -> Blobs {
     tables.query(
         "WITH held AS (SELECT one FROM jobhall.leadership FOR UPDATE)
@@ -68,7 +68,7 @@ fn the_next_holder_reads_and_goes_on_with_all_that_was_told() {
     assert!(new.logs().finish(ATTEMPT, NOW_MS).unwrap().finished);
 }
 
-/// Without a leadership, as far as lengths alone go: what the old holder remembers is wrong, so it looks again.
+/// Without leadership, only lengths are checked: the cached state of the old node is outdated, so it reads again.
 #[test]
 fn an_old_holder_that_wakes_finds_its_offset_taken() {
     let Hall { blobs: old, place } = hall();
@@ -125,7 +125,7 @@ fn a_node_that_lost_the_leadership_writes_nothing() {
     assert_eq!(new.collect(NOTHING_WANTED, later, HOUR_MS).unwrap().objects, 1);
 }
 
-/// The take-over waits for a write that is under way, and a write that waited for the take-over is refused.
+/// The take-over waits for a write in progress, and a write that waited for the take-over is refused.
 #[test]
 fn writes_and_a_take_over_exclude_each_other() {
     for round in 0..20 {
@@ -172,7 +172,7 @@ fn two_nodes_that_put_the_same_content_store_it_once() {
     assert_eq!((hall.place.count("objects"), hall.place.count("tmp")), (3, 0));
 }
 
-/// The collector of one node and puts of another: what was put is there, young.
+/// The collector of one node and puts of another: stored objects exist and were touched.
 #[test]
 fn a_put_of_one_node_is_safe_from_the_collector_of_another() {
     let hall = hall();
@@ -181,7 +181,7 @@ fn a_put_of_one_node_is_safe_from_the_collector_of_another() {
     thread::scope(|scope| {
         let racer = scope.spawn(|| {
             for round in 0..200 {
-                // Old for the collector, who may take it at any moment; then young.
+                // First old, so that the collector may remove it at any time; then touched.
                 hall.put(b"contended");
                 let stored = hall.blobs.objects().put(&mut &b"contended"[..], NO_LIMIT, later).unwrap();
                 let there = hall.blobs.objects().read_all(&stored.digest, NO_LIMIT);

@@ -1,4 +1,4 @@
-//! Blobs through a pooler that gives every transaction another connection.
+//! Blobs through a pooler that assigns every transaction another connection.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Manifests: what an attempt keeps, under which names, and what a crash or damage makes of that.
+//! Manifests: the artifacts of an attempt, their names, and the effect of a crash or damage.
 
 use crate::fixture::{ATTEMPT, HOUR_MS, MANIFEST, NOW_MS};
 use crate::{Hall, hall};

@@ -1,4 +1,4 @@
-//! Garbage collection: unreferenced and old goes, everything else stays.
+//! Garbage collection: unreferenced and old files are removed, all others are kept.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ pub fn putting_again_and_touching_make_an_object_young() {
     assert!(hall.blobs.objects().put(&mut &b"put"[..], NO_LIMIT, later).unwrap().reused);
     assert!(hall.blobs.objects().touch(&touched, later).unwrap());
     assert!(!hall.blobs.objects().touch(&Digest::of(b"absent"), later).unwrap());
-    hall.blobs.objects().touch(&put, 5).unwrap(); // a clock set back makes nothing older
+    hall.blobs.objects().touch(&put, 5).unwrap(); // an earlier time is ignored
     let at = |now_ms| hall.blobs.collect(NOTHING_WANTED, now_ms, MIN_AGE_MS).unwrap().objects;
     assert_eq!([at(later + MIN_AGE_MS - 1), at(later + MIN_AGE_MS)], [0, 2]);
 }
@@ -42,7 +42,7 @@ pub fn leftovers_go_and_an_upload_that_is_slow_stays() {
     hall.place.write("tmp/1-0", b"half an obj");
     let (feed, fed) = mpsc::channel::<u8>();
     let (began, beginning) = mpsc::channel();
-    // More than waits in memory.
+    // More than is buffered in memory.
     let first = vec![b'f'; 1 << 20];
     thread::scope(|scope| {
         let mut source = first.chain(Fed { fed, began });
@@ -61,7 +61,7 @@ pub fn leftovers_go_and_an_upload_that_is_slow_stays() {
     assert_eq!(hall.place.count("tmp"), 0);
 }
 
-/// Gives bytes as they are sent, and says when the first is asked for.
+/// Returns bytes as they are sent, and signals when the first is read.
 struct Fed {
     fed: mpsc::Receiver<u8>,
     began: mpsc::Sender<()>,
@@ -126,7 +126,7 @@ pub fn slices_add_up_to_the_whole() {
     assert!(steps >= (300 + 513) / 10, "directories count too: {steps}");
 }
 
-/// The question whether an object is wanted takes long; the same content is put meanwhile.
+/// The query whether an object is referenced takes long; the same content is stored meanwhile.
 pub fn a_put_during_the_question_saves_the_object() {
     let hall = hall();
     let digest = hall.put(b"again");
@@ -147,7 +147,7 @@ pub fn a_put_that_returned_has_its_object_whatever_the_collector_does() {
     let race = || {
         let mut round = 0;
         while round < 400 || collected.load(Ordering::Relaxed) == 0 {
-            // Old for the collector, who may take it at any moment; then young.
+            // First old, so that the collector may remove it at any time; then touched.
             hall.put(b"contended");
             let stored = hall.blobs.objects().put(&mut &b"contended"[..], NO_LIMIT, later).unwrap();
             let there = hall.blobs.objects().read_all(&stored.digest, NO_LIMIT);

@@ -1,5 +1,5 @@
-//! Whatever is kept, removed and collected in whatever order: no object that a live attempt refers to is ever lost, and
-//! in the end nothing else is left. Time is an argument here: hours pass without anyone waiting.
+//! Random sequences of puts, removals and collections: no object that a live attempt refers to is lost, and in the
+//! end nothing else is left. Time is an argument, so hours pass without waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ enum Act {
     Put(u8),
     /// Stores content and keeps it as an artifact of a job under a name.
     Keep { job: u8, name: u8, content: u8 },
-    /// Keeps content that was stored some time before, if it is still there.
+    /// Keeps content that was stored earlier, if it still exists.
     KeepLate { job: u8, name: u8, content: u8 },
     /// Retention removes a job.
     Prune(u8),
@@ -26,9 +26,9 @@ enum Act {
     Wait(u64),
     /// A whole walk.
     Collect,
-    /// So many steps of a walk that is then broken off, or of one that goes on.
+    /// Some steps of a walk that is then aborted, or of one that continues.
     Step(usize),
-    /// The process ends and starts again.
+    /// The process restarts.
     Reopen,
 }
 
@@ -52,7 +52,7 @@ fn content(n: u8) -> Vec<u8> {
 struct World {
     hall: Option<Hall>,
     now_ms: u64,
-    /// Jobs are numbered anew after they were removed, as ids are never used twice.
+    /// Removed jobs get new numbers, because ids are never used twice.
     jobs: BTreeMap<u8, u64>,
     removed: u64,
     kept: BTreeMap<(u64, u8), u8>,
@@ -104,7 +104,7 @@ impl World {
         self.hall().blobs.objects().put(&mut content(n).as_slice(), NO_LIMIT, self.now_ms).unwrap();
     }
 
-    /// Whether the content was there to be kept.
+    /// Returns whether the content existed.
     fn keep(&mut self, job: u8, name: u8, n: u8) -> bool {
         let artifact = Artifact {
             name: ArtifactName::new(&format!("name-{name}")).unwrap(),
@@ -144,7 +144,7 @@ impl World {
         self.sweep = (!sweep.is_over()).then_some(sweep);
     }
 
-    /// All that is kept is there, under its name, and sound.
+    /// All artifacts exist under their names, and are valid.
     fn check(&self) {
         let blobs = &self.hall().blobs;
         for ((job, name), n) in &self.kept {
@@ -161,7 +161,7 @@ impl World {
     }
 }
 
-/// The walk has passed all manifests when an old object gets its first reference.
+/// An old object gets its first reference after the walk has read all manifests.
 pub fn a_reference_that_comes_in_the_middle_of_a_walk_saves_its_object() {
     let mut world = World::new();
     world.put(1);

@@ -1,4 +1,4 @@
-//! Logs: appended once, read by ranges, right after a crash.
+//! Logs: appended once, read by ranges, correct after a crash.
 
 use crate::fixture::{ATTEMPT, FileStore, INDEX, LOG, NO_LIMIT, NOW_MS, chunk};
 use crate::suite::cases;
@@ -32,7 +32,7 @@ proptest! {
         let mut all = Vec::new();
         let mut expected = Vec::new();
         for (bytes, is_error, at_ms, back) in &chunks {
-            // Begin some bytes before the end, as a worker does that lost an answer.
+            // Begins some bytes before the end, like a worker that lost a reply.
             let from = all.len() - back.min(&all.len());
             let repeated = [&all[from..], bytes].concat();
             let stream = if *is_error { Stream::Stderr } else { Stream::Stdout };
@@ -177,7 +177,7 @@ pub fn a_flood_comes_out_in_bounded_pieces() {
 
 type Tear<'a> = &'a dyn Fn(&Hall);
 
-/// Everything that a crash can leave behind three synced chunks and a fourth that was not acknowledged.
+/// Every state that a crash can leave after three synced chunks and a fourth that was not acknowledged.
 pub fn what_was_synced_survives_every_torn_end() {
     let synced = b"one.two.three.";
     let prepare = || {
@@ -215,7 +215,7 @@ pub fn what_was_synced_survives_every_torn_end() {
         tear(&hall);
         let hall = hall.reopened();
         assert_eq!(hall.said(), synced, "{how}");
-        // The worker sends again, in other chunks: an old record behind must not come to life.
+        // The worker sends again, in other chunks: an old record after the end must not become valid.
         hall.say(b"fo", true);
         hall.say(b"ur.five.", false);
         let hall = hall.reopened();
@@ -238,7 +238,7 @@ pub fn one_file_without_the_other_is_an_empty_log_that_can_be_written() {
     }
 }
 
-/// Flips every bit of both files of a complete log: whatever is still read is right.
+/// Flips every bit of both files of a complete log: bytes that can still be read are correct.
 pub fn a_flipped_bit_never_gives_wrong_bytes() {
     let mut hall = hall();
     for bytes in [&b"first "[..], b"second ", b"third"] {

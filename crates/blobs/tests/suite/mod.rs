@@ -1,5 +1,5 @@
-//! What holds wherever blobs are kept. Each test program that has this module says what a [`Hall`](crate::Hall) is, and
-//! runs all of it.
+//! Tests for every kind of store. Each test program with this module defines [`Hall`](crate::Hall) and runs all of
+//! them.
 
 pub mod artifacts;
 pub mod collect;
@@ -8,12 +8,12 @@ pub mod logs;
 pub mod objects;
 pub mod tail;
 
-/// How many cases of a property are tried here.
+/// The number of cases of a property.
 pub fn cases(most: usize) -> u32 {
     u32::try_from(most.div_ceil(crate::EVERY)).unwrap()
 }
 
-/// Hands the names of all tests to a macro, by topic.
+/// Passes the names of all tests to a macro, by topic.
 macro_rules! suite {
     ($then:ident) => {
         $then! {

@@ -1,4 +1,4 @@
-//! Objects come back as they were stored, or not at all.
+//! Objects are read as they were stored, or not at all.
 
 use std::io::{self, Read};
 use std::sync::Barrier;
@@ -11,7 +11,7 @@ use jobhall_blobs::{BlobError, Digest, PutError, ReadAllError};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, proptest};
 
-/// A length at, just below and just above a chunk of the reader.
+/// Lengths around the chunk size of the reader.
 const AROUND: [usize; 8] = [0, 1, 65_535, 65_536, 65_537, 131_071, 131_072, 200_001];
 
 pub fn what_is_stored_is_read_back() {
@@ -29,7 +29,7 @@ proptest! {
     }
 }
 
-/// Gives a few bytes at a time, with interruptions.
+/// Returns a few bytes at a time, with interruptions.
 struct Dribble<'a> {
     rest: &'a [u8],
     step: usize,
@@ -110,7 +110,7 @@ pub fn the_same_content_is_stored_once() {
     assert!(matches!(error, BlobError::Missing { .. }), "{error}");
 }
 
-/// How far a reader gets, and whether it ends well.
+/// How far a reader gets, and whether it succeeds.
 fn read(hall: &Hall, digest: &Digest) -> (u64, io::Result<u64>) {
     let mut read = Vec::new();
     let result = io::copy(&mut hall.blobs.objects().open(digest).unwrap(), &mut read);

@@ -1,4 +1,4 @@
-//! A tail gives every byte once: what was there, then what comes.
+//! A tail returns every byte once: existing bytes, then new ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -8,7 +8,7 @@ use crate::fixture::{ATTEMPT, HOUR_MS, NO_LIMIT, NOW_MS, chunk, real_now_ms};
 use crate::{EVERY, Hall, hall};
 use jobhall_blobs::{BlobError, LogInfo, Step, Tail, Verdicts, WATCHERS, Wake};
 
-/// A signal that is remembered until someone waits for it.
+/// A signal that is kept until it is waited for.
 #[derive(Default)]
 struct Signal {
     left: Mutex<bool>,
