@@ -1,5 +1,5 @@
-//! A worker that is a function: it takes one job, runs while the lease holds, and the function's result is the
-//! outcome of the attempt.
+//! A worker implemented as a function: it takes one job and runs while the lease is valid; the function's result is
+//! the outcome of the attempt.
 
 use std::any::Any;
 use std::error::Error;
@@ -17,18 +17,18 @@ use crate::call::Client;
 use crate::error::ClientError;
 use crate::work::{AttemptRef, safe_part};
 
-/// How one turn of [`Client::apply`] ended.
+/// The result of one call of [`Client::apply`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// There was nothing to do for as long as the vacancy waited.
+    /// No job was assigned while the poll waited.
     Idle,
-    /// A job was run, and its outcome was reported.
+    /// A job was executed, and its outcome was reported.
     Ended {
         /// `{job}-{claim}`.
         attempt: String,
-        /// What was reported.
+        /// The reported outcome.
         outcome: Outcome,
-        /// The job's state after it.
+        /// The state of the job afterwards.
         state: String,
     },
     /// The lease was lost or could not be renewed: the function was stopped, and nothing was reported.
@@ -38,19 +38,19 @@ pub enum Applied {
     },
 }
 
-/// Why the function does not go on.
+/// Why the function is stopped.
 enum Stop {
     Cancelled,
     Lost,
 }
 
 impl Client {
-    /// Waits for one job that matches the vacancy and runs the function on it, whatever number of slots it names.
+    /// Waits for one job that matches the vacancy and runs the function on it, regardless of the number of slots.
     ///
-    /// What the function gives back is the job's result. An error fails the attempt with its message and those of its
-    /// sources, and so does a panic. It runs as a separate task: it may take any time, its lease is renewed meanwhile,
-    /// and is dropped where it waits when a cancel is heard, which is with a renewal, when the lease is lost, or when
-    /// this future is dropped.
+    /// The return value of the function is the result of the job. An error fails the attempt with its message and
+    /// those of its sources, and so does a panic. The function runs as a separate task: it may take any time, and its
+    /// lease is renewed meanwhile. The task is dropped at its next await point when a renewal reports a cancel, when
+    /// the lease is lost, or when this future is dropped.
     ///
     /// ```no_run
     /// # async fn work() -> Result<(), Box<dyn std::error::Error>> {
@@ -70,7 +70,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The server refused a message or could not be reached. A begun attempt is retried when its lease expires.
+    /// The server refused a message or could not be reached. An attempt that was started is retried when its lease
+    /// expires.
     pub async fn apply<F, W, V, E>(&self, vacancy: &Vacancy, work: F) -> Result<Applied, ClientError>
     where
         F: FnOnce(Assigned) -> W + Send + 'static,
@@ -103,7 +104,7 @@ impl Client {
         self.tell(held, report).await
     }
 
-    /// Renews the lease for as long as that is possible, and says why it is no longer.
+    /// Renews the lease as long as possible; returns why it ended.
     async fn keep(&self, held: &RenewedAttempt, term: Duration, mut since: Instant) -> Stop {
         let renewals = Renewals { attempts: vec![held.clone()] };
         let mut next = since + term / 3;
@@ -178,7 +179,7 @@ fn ended(outcome: Outcome, value: Option<Box<RawValue>>, error: Option<Failure>)
     OutcomeReport { outcome, value, error, retry: None, params: None }
 }
 
-/// The message of an error and those of what it came from.
+/// The message of an error and those of its sources.
 fn with_sources(error: &dyn Error) -> String {
     let mut message = error.to_string();
     let mut source = error.source();
@@ -190,7 +191,7 @@ fn with_sources(error: &dyn Error) -> String {
     message
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")

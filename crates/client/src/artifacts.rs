@@ -1,4 +1,4 @@
-//! Lists and reads artifacts. The client also hashes what it reads, to check that it is what was stored.
+//! Lists and reads artifacts. The client also hashes the content, to verify that it is what was stored.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use crate::call::Client;
 use crate::error::ClientError;
 
 impl Client {
-    /// A page of the artifacts of an attempt, by its id or number; of the last one if none is given.
+    /// A page of the artifacts of an attempt, given by its id or number; by default the last attempt.
     ///
     /// # Errors
-    /// There is no such job or attempt, or the server could not be reached.
+    /// The job or attempt does not exist, or the server could not be reached.
     pub async fn artifacts(
         &self,
         job: u64,
@@ -44,13 +44,14 @@ impl Client {
     }
 }
 
-/// A name as one segment of a path: its slashes are escaped, so that no part of it is taken for a way up and dropped
-/// before the hall can refuse it. Only a name that is nothing but dots needs more to get there.
+/// A name as one segment of a path. Its slashes are escaped, so that a segment such as `..` is not resolved before
+/// the server can refuse it. Only a name that consists of dots needs more escaping.
 pub(crate) fn segment(name: &str) -> Cow<'_, str> {
     if matches!(name, "" | "." | "..") { Cow::Owned(format!("{name}/")) } else { Cow::Borrowed(name) }
 }
 
-/// An artifact as it comes, in pieces, checked at its end. A lost connection is taken up where it broke.
+/// The content of an artifact in chunks, verified at its end. After a lost connection it continues from the same
+/// position.
 #[derive(Debug)]
 pub struct ArtifactReader {
     client: Client,
@@ -72,10 +73,10 @@ struct Whole {
 }
 
 impl ArtifactReader {
-    /// The next bytes, or none at the end, when all of them are known to be right.
+    /// The next bytes, or none at the end, after all of them were verified.
     ///
     /// # Errors
-    /// There is no such artifact, the bytes do not match its digest, or the server was unreachable for too long.
+    /// The artifact does not exist, the bytes do not match its digest, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             match self.step().await {
@@ -96,7 +97,7 @@ impl ArtifactReader {
         }
     }
 
-    /// How many bytes there are in all, once the first have come.
+    /// The total size, once the first bytes were received.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         self.whole.as_ref().map(|whole| whole.size)

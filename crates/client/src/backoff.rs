@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 
-/// Tries of a call that may be repeated, the first one included.
+/// Maximum number of tries of a call that may be repeated.
 const TRIES: u32 = 4;
 const FIRST_PAUSE_MS: u64 = 100;
 const LONGEST_PAUSE_MS: u64 = 5_000;
 
-/// Counts failures in a row. Pauses grow and are jittered, so that many clients do not come back at the same moment.
+/// Counts consecutive failures. Pauses grow and are jittered, so that many clients do not return at the same time.
 #[derive(Debug)]
 pub struct Backoff {
     failures: u32,
@@ -22,12 +22,12 @@ impl Backoff {
         Backoff { failures: 0, tries: TRIES }
     }
 
-    /// For a stream that should outlive a restart of the server: about half a minute.
+    /// For a stream that should survive a restart of the server: about half a minute.
     pub(crate) fn of_a_stream() -> Backoff {
         Backoff { failures: 0, tries: 12 }
     }
 
-    /// For a worker, which reconnects without end.
+    /// For a worker, which reconnects forever.
     #[must_use]
     pub fn of_a_worker() -> Backoff {
         Backoff { failures: 0, tries: u32::MAX }
@@ -38,12 +38,12 @@ impl Backoff {
         Backoff { failures: 0, tries: 1 }
     }
 
-    /// It worked: the next failure is the first again.
+    /// Resets the count after a success.
     pub fn renew(&mut self) {
         self.failures = 0;
     }
 
-    /// The pause before the next try, or none if it is enough.
+    /// The pause before the next try, or none if the maximum is reached.
     pub fn pause(&mut self) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= self.tries {

@@ -18,9 +18,9 @@ use crate::trust::{Trust, no_tls, tls_config};
 
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 const KEEPALIVE: Duration = Duration::from_secs(20);
-/// How long an ordinary call may take.
+/// Time limit of an ordinary call.
 const ANSWER: Duration = Duration::from_secs(30);
-/// The most bytes of an answer that are read into memory.
+/// Maximum size of a response that is read into memory.
 const ANSWER_BYTES: usize = 64 << 20;
 
 /// A client of a Jobhall server, for clients and workers. Cheap to clone; clones share connections.
@@ -34,13 +34,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// The header that carries the token.
+    /// The header with the token.
     pub(crate) fn authorization(&self) -> Option<String> {
         self.token.as_ref().map(|Secret(token)| format!("Bearer {token}"))
     }
 }
 
-/// A token that no message shows.
+/// A token that is never printed.
 #[derive(Clone)]
 struct Secret(String);
 
@@ -56,10 +56,10 @@ struct Tried {
     unsent: bool,
 }
 
-/// What routes are built on until it is known where they are asked for.
+/// The base of routes until the address of the server is known.
 static ROUTE: LazyLock<Url> = LazyLock::new(|| Url::parse("http://hall").expect("a URL"));
 
-/// A request that can be made again.
+/// A request that can be repeated.
 pub(crate) struct Call {
     pub(crate) method: Method,
     /// The route, without the address of the server.
@@ -93,7 +93,7 @@ impl Call {
         self
     }
 
-    /// Doing it twice is as good as doing it once.
+    /// Marks the call as idempotent.
     pub(crate) fn repeatable(mut self) -> Call {
         self.repeatable = true;
         self
@@ -110,12 +110,12 @@ impl Client {
     /// If a hall has several nodes, all of them may be named, separated by commas.
     ///
     /// # Errors
-    /// The address is not a URL that this client can speak to, or the token has characters no header can carry.
+    /// The address is not a supported URL, or the token has characters that are not valid in a header.
     pub fn new(base_url: &str, token: Option<&str>) -> Result<Client, ClientError> {
         Client::trusting(base_url, token, Trust::System)
     }
 
-    /// A client that believes these certificates, where the address begins with `https`.
+    /// A client that trusts these certificates, if the address begins with `https`.
     ///
     /// # Errors
     /// As [`Client::new`]; or the certificates cannot be used.
@@ -133,7 +133,7 @@ impl Client {
         let tls = if places.any_tls() { tls_config(&trust)? } else { no_tls()? };
         // A Jobhall server never redirects; another server might do so to obtain the token.
         let http = http.tls_backend_preconfigured(ClientConfig::clone(&tls)).redirect(Policy::none());
-        // A server on this machine is not behind a proxy, and a remote one is named by its own address.
+        // A server on this machine is not behind a proxy, and a remote server is given by its own address.
         let http = http.no_proxy().build().map_err(|error| wrong(error.to_string()))?;
         Ok(Client { http, places, token: token.map(|token| Secret(token.to_owned())), trust, tls })
     }
@@ -144,12 +144,12 @@ impl Client {
         self.places.named()
     }
 
-    /// Makes the next call go to the next node, if several are named, because this one did not answer properly.
+    /// Makes the next call go to the next node, if several are named, because this one failed.
     pub fn go_on(&self) {
         self.places.leave(&self.places.now());
     }
 
-    /// Whom it believes.
+    /// The trusted certificates.
     #[must_use]
     pub fn trust(&self) -> &Trust {
         &self.trust
@@ -177,11 +177,11 @@ impl Client {
         Call { method, url, headers: Vec::new(), body: None, timeout: Some(ANSWER), repeatable }
     }
 
-    /// Makes the call; retries it at another node or after a pause if no node accepted it and that is safe; the answer
-    /// has a good status.
+    /// Makes the call. If no node accepted it and a repetition is safe, it is retried at another node or after a
+    /// pause. The response has a success status.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response, ClientError> {
         let mut patience = if call.repeatable { Backoff::of_a_call() } else { Backoff::none() };
-        // While the leadership goes from one node to another; what was not done can be asked for again.
+        // While the leadership changes, a request that was not executed can be repeated.
         let mut between = Backoff::of_a_stream();
         let mut others = self.places.count() - 1;
         loop {
@@ -219,7 +219,7 @@ impl Client {
         tried
     }
 
-    /// Makes a call whose body comes piece by piece, and can be given only once.
+    /// Makes a call with a streamed body, which can be sent only once.
     pub(crate) async fn send_body(&self, call: &Call, body: reqwest::Body) -> Result<Response, ClientError> {
         let place = self.places.now();
         self.answer(place, self.request(place, call).body(body)).await.map_err(|tried| tried.error)
@@ -256,7 +256,7 @@ impl Client {
         }
     }
 
-    /// The whole body, within bounds.
+    /// The whole body, up to a size limit.
     pub(crate) async fn body(&self, mut response: Response) -> Result<Bytes, ClientError> {
         let mut body = BytesMut::new();
         while let Some(chunk) = self.chunk(&mut response).await? {
@@ -273,7 +273,7 @@ impl Client {
         chunk.map_err(|error| ClientError::transport(self.places.now().name(), &error))
     }
 
-    /// Makes the call and reads the answer as JSON. Reading is repeated with the call where that is harmless.
+    /// Makes the call and parses the response as JSON. If a repetition is safe, a failed read repeats the call.
     pub(crate) async fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClientError> {
         let response = self.send(call).await?;
         parse(&self.body(response).await?)

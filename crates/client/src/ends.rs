@@ -9,25 +9,25 @@ use crate::call::Client;
 use crate::error::ClientError;
 use crate::events::{Events, ended, is_end};
 
-/// Jobs as they end. It continues over lost connections and restarts of the server.
+/// Jobs in the order in which they end. It continues after lost connections and restarts of the server.
 #[derive(Debug)]
 pub struct Ends {
     client: Client,
     events: Events,
     pending: BTreeSet<u64>,
-    /// Those that may have ended.
+    /// Jobs that may have ended.
     look: VecDeque<u64>,
     opened: bool,
 }
 
 impl Ends {
-    /// The next job that has ended, or none if all have.
+    /// The next job that has ended, or none after the last.
     ///
     /// # Errors
-    /// There is no such job, or the server was unreachable for too long.
+    /// A job does not exist, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<Job>, ClientError> {
         if !self.opened {
-            // The stream is opened before the first look, so no end can fall between them.
+            // The stream is opened before the first read, so no end is missed between them.
             self.events.open().await?;
             self.look.extend(&self.pending);
             self.opened = true;
@@ -77,7 +77,7 @@ impl Ends {
     }
 }
 
-/// The stream of the one job, or of all.
+/// The stream of the only job, or of all jobs.
 fn stream(client: &Client, ids: &BTreeSet<u64>) -> Events {
     let one = ids.first().copied().filter(|_| ids.len() == 1);
     client.events(one, None)

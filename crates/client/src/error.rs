@@ -6,26 +6,26 @@ use thiserror::Error;
 
 use crate::trust;
 
-/// Why a call did not do what it was asked.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ClientError {
     /// No server answered at the address.
     #[error("no server answers at {url}: {why}")]
     Unreachable {
-        /// Where it was tried.
+        /// The address that was tried.
         url: String,
-        /// What the network said.
+        /// The error of the network.
         why: String,
     },
-    /// Who answers there cannot be believed.
+    /// The certificate of the server is not trusted.
     #[error("the certificate of {url} is not trusted: {why}")]
     Untrusted {
-        /// Where it was tried.
+        /// The address that was tried.
         url: String,
-        /// What is wrong with it.
+        /// What is wrong with the certificate.
         why: String,
     },
-    /// Whom to believe could not be settled.
+    /// The trusted certificates could not be loaded.
     #[error("{0}")]
     Trust(String),
     /// The server refused the request.
@@ -46,7 +46,7 @@ impl ClientError {
         }
     }
 
-    /// A request for a session that was refused. The body may be truncated.
+    /// The error for a refused session request. The body may be truncated.
     pub(crate) fn from_upgrade(status: u16, body: &[u8]) -> ClientError {
         match (ClientError::from_answer(status, body), code_of(status)) {
             (ClientError::Protocol(_), Some(code)) if status < 500 => {
@@ -56,7 +56,7 @@ impl ClientError {
         }
     }
 
-    /// What a session refused, as the problem that a request would have got.
+    /// A refusal in a session, as the problem that a request would have received.
     pub(crate) fn refused(code: Code, detail: String) -> ClientError {
         let (title, status, request_id) = (detail.clone(), 409, String::new());
         ClientError::Problem(Problem {
@@ -81,7 +81,7 @@ impl ClientError {
         ClientError::of_way(url, error, deepest(error))
     }
 
-    /// An error of the connection to the server; it may concern the certificate.
+    /// An error of the connection to the server; the cause may be the certificate.
     pub(crate) fn of_way(url: &str, error: &(dyn std::error::Error + 'static), why: String) -> ClientError {
         let url = url.to_owned();
         match trust::distrust(error) {
@@ -93,7 +93,7 @@ impl ClientError {
         }
     }
 
-    /// The problem that an answer with this status carries.
+    /// The problem in a response with this status.
     pub(crate) fn from_answer(status: u16, body: &[u8]) -> ClientError {
         if let Ok(problem) = serde_json::from_slice::<Problem>(body) {
             return ClientError::Problem(problem);
@@ -105,7 +105,7 @@ impl ClientError {
     }
 }
 
-/// A problem with a code that this client is too old to know.
+/// A problem with a code that this version of the client does not know.
 #[derive(Deserialize)]
 struct Loose {
     #[serde(default, rename = "type")]
@@ -124,7 +124,7 @@ impl Loose {
     }
 }
 
-/// The nearest known code, by what the status means.
+/// The closest known code for a status.
 fn code_of(status: u16) -> Option<Code> {
     Some(match status {
         401 => Code::Unauthorized,

@@ -11,10 +11,10 @@ use crate::call::{Call, Client};
 use crate::error::ClientError;
 use crate::sse::{Event, Parser};
 
-/// The server sends heartbeats more often than this; a stream that is silent for longer is dead.
+/// The server sends heartbeats more often; a stream without any data for this long is dead.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Events that go on over lost connections, from the last one seen.
+/// A stream of events that continues after lost connections, from the last event received.
 #[derive(Debug)]
 pub struct Events {
     client: Client,
@@ -22,17 +22,17 @@ pub struct Events {
     group: Option<u64>,
     parser: Parser,
     here: VecDeque<Event>,
-    /// The job has ended, and its stream will.
+    /// The job has ended, so the stream will end.
     over: bool,
     response: Option<Response>,
     patience: Backoff,
 }
 
 impl Events {
-    /// The next event, or none at the end: the job has ended, or the server says so.
+    /// The next event, or none at the end: the job has ended, or the server ended the stream.
     ///
     /// # Errors
-    /// The server refused the stream, or stayed away for too long.
+    /// The server refused the stream, or was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
         loop {
             if let Some(event) = self.here.pop_front() {
@@ -47,10 +47,10 @@ impl Events {
         }
     }
 
-    /// Opens the stream now: it returns all events from here on.
+    /// Opens the stream now: it returns all events from this point on.
     ///
     /// # Errors
-    /// The server refused the stream, or stayed away for too long.
+    /// The server refused the stream, or was unreachable for too long.
     pub async fn open(&mut self) -> Result<(), ClientError> {
         // The first bytes give the position of the stream, so a break after them leaves no gap.
         while self.here.is_empty() && !self.over && self.parser.last_id().is_empty() {
@@ -63,7 +63,7 @@ impl Events {
         Ok(())
     }
 
-    /// Waits before the next try, if there is to be one.
+    /// Waits before the next try, if there is one.
     async fn pause(&mut self, error: ClientError) -> Result<(), ClientError> {
         if self.response.take().is_some() {
             self.client.go_on();
@@ -74,7 +74,7 @@ impl Events {
         Ok(())
     }
 
-    /// The id of the last event, to go on from another time.
+    /// The id of the last event, to resume later.
     #[must_use]
     pub fn last_id(&self) -> &str {
         self.parser.last_id()
@@ -90,7 +90,7 @@ impl Events {
                 let events = self.parser.push(&chunk);
                 let events = events.map_err(|_| ClientError::Protocol("an event is too long".to_owned()))?;
                 self.over |= self.job.is_some() && events.iter().any(|event| ended(event).is_some());
-                // A server announces that it stops; the stream continues with the next one.
+                // A server announces that it stops; the stream continues at the next one.
                 self.here.extend(events.into_iter().filter(|event| event.name != "closing"));
                 Ok(More::Bytes)
             }
@@ -98,7 +98,7 @@ impl Events {
     }
 
     async fn connect(&mut self) -> Result<More, ClientError> {
-        // A half-received event is sent again as a whole.
+        // A partially received event is sent again as a whole.
         self.parser = Parser::after(self.parser.last_id());
         let response = self.client.send_once(&self.call()).await?;
         if response.status() == StatusCode::NO_CONTENT {
@@ -133,7 +133,7 @@ impl Events {
     }
 }
 
-/// The job that this event reports the end of.
+/// The job whose end this event reports.
 pub(crate) fn ended(event: &Event) -> Option<u64> {
     let change = serde_json::from_str::<Change>(&event.data).ok()?;
     is_end(&change.state).then_some(change.id)
@@ -144,7 +144,7 @@ pub(crate) fn is_end(state: &str) -> bool {
     ["succeeded", "failed", "crashed", "cancelled"].contains(&state)
 }
 
-/// What a step brought. A stream that only opens, and never says anything, does not renew the patience.
+/// The result of a step. A stream that opens and never sends anything does not reset the backoff.
 enum More {
     Opened,
     Bytes,
@@ -152,7 +152,7 @@ enum More {
 }
 
 impl Client {
-    /// Events of the jobs of a group, behind the event with this id if one is given.
+    /// Events of the jobs of a group, after the event with this id if one is given.
     #[must_use]
     pub fn group_events(&self, group: u64, after: Option<&str>) -> Events {
         Events { group: Some(group), ..self.events(None, after) }

@@ -8,23 +8,23 @@ use crate::backoff::Backoff;
 use crate::call::{Client, parse};
 use crate::error::ClientError;
 
-/// More than the longest line that a server writes.
+/// More than the longest line that a server sends.
 const LINE_BYTES: usize = 16 << 20;
 
-/// Which frames of which log.
+/// A selection of frames of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Of this attempt, by its id or number; of the last one if none is given.
+    /// The attempt, by its id or number; by default the last one.
     pub attempt: Option<String>,
-    /// Only of this stream.
+    /// Only this stream.
     pub stream: Option<LogStream>,
-    /// From this offset of the log on.
+    /// The first offset in the log.
     pub from: u64,
-    /// With all that is still to come.
+    /// Whether to wait for new output.
     pub follow: bool,
 }
 
-/// The frames of a log. A lost connection is taken up where it broke.
+/// The frames of a log. After a lost connection it continues from the same position.
 #[derive(Debug)]
 pub struct LogFrames {
     client: Client,
@@ -36,10 +36,11 @@ pub struct LogFrames {
 }
 
 impl LogFrames {
-    /// The next frame with its bytes, or none when the attempt has ended, or the server stops: look at the job to know.
+    /// The next frame with its bytes, or none when the attempt has ended or the server stops: read the job to find
+    /// out.
     ///
     /// # Errors
-    /// There is no such log, or the server was unreachable for too long.
+    /// The log does not exist, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<(LogFrame, Vec<u8>)>, ClientError> {
         loop {
             match self.step().await {
@@ -61,7 +62,7 @@ impl LogFrames {
         }
     }
 
-    /// How much of the log is behind this reader.
+    /// The number of bytes of the log read so far.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.query.from

@@ -9,10 +9,10 @@ use crate::backoff::Backoff;
 use crate::call::{Call, Client};
 use crate::error::ClientError;
 
-/// Between two looks at a group that is followed.
+/// Interval between two reads of a followed group.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A group that is followed. It continues over lost connections and restarts of the server.
+/// A followed group. It continues after lost connections and restarts of the server.
 #[derive(Debug)]
 pub struct GroupFollow {
     client: Client,
@@ -22,10 +22,10 @@ pub struct GroupFollow {
 }
 
 impl GroupFollow {
-    /// The group as it is now, or none if its end was already returned.
+    /// The current group, or none if its end was already returned.
     ///
     /// # Errors
-    /// There is no such group, or the server was unreachable for too long.
+    /// The group does not exist, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<Group>, ClientError> {
         if self.ended {
             return Ok(None);
@@ -53,7 +53,7 @@ impl GroupFollow {
 }
 
 impl Client {
-    /// Makes a group with its jobs, all or nothing. With an idempotency key it is repeated when no reply arrives.
+    /// Creates a group with its jobs, all or nothing. With an idempotency key it is repeated when no reply arrives.
     ///
     /// # Errors
     /// The server refused it or could not be reached.
@@ -61,10 +61,10 @@ impl Client {
         self.read(&keyed(self.api(Method::POST, &["groups"]).json(group)?, key)).await
     }
 
-    /// One group with its members counted.
+    /// One group with the counts of its members.
     ///
     /// # Errors
-    /// There is no such group, or the server could not be reached.
+    /// The group does not exist, or the server could not be reached.
     pub async fn group(&self, id: u64) -> Result<Group, ClientError> {
         self.read(&self.api(Method::GET, &["groups", &id.to_string()])).await
     }
@@ -79,27 +79,27 @@ impl Client {
         self.read(&self.api(Method::GET, &["groups"]).query(&pairs)).await
     }
 
-    /// Closes a group to new jobs; repeating it changes nothing.
+    /// Closes a group to new jobs. Idempotent.
     ///
     /// # Errors
-    /// There is no such group, or the server could not be reached.
+    /// The group does not exist, or the server could not be reached.
     pub async fn close_group(&self, id: u64) -> Result<Group, ClientError> {
         self.read(&self.of_group(id, "close").repeatable()).await
     }
 
-    /// Ends all jobs of a group; doing it again changes nothing.
+    /// Cancels all jobs of a group. Idempotent.
     ///
     /// # Errors
-    /// It has already ended, or the server could not be reached.
+    /// The group has already ended, or the server could not be reached.
     pub async fn cancel_group(&self, id: u64, why: &Cancel) -> Result<Group, ClientError> {
         self.read(&self.of_group(id, "cancel").json(why)?.repeatable()).await
     }
 
-    /// Makes a new group of what failed in an ended one, and gives it. With an idempotency key it is repeated when
-    /// no reply arrives.
+    /// Creates a new group from the failed jobs of an ended one, and returns it. With an idempotency key it is
+    /// repeated when no reply arrives.
     ///
     /// # Errors
-    /// It has not ended, nothing failed, or the server could not be reached.
+    /// The group has not ended, no job failed, or the server could not be reached.
     pub async fn retry_group(&self, id: u64, key: Option<&str>) -> Result<Group, ClientError> {
         self.read(&keyed(self.of_group(id, "retry"), key)).await
     }

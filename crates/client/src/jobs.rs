@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::call::{Call, Client};
 use crate::error::ClientError;
 
-/// Which jobs a list has; what is empty or none does not narrow it.
+/// The filter of a list; a field that is empty or none does not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilter {
     /// In one of these states.
@@ -30,16 +30,16 @@ pub struct JobFilter {
     pub tag: Option<String>,
     /// With this text in type, key, params or error.
     pub q: Option<String>,
-    /// Submitted at this moment or later.
+    /// Submitted at this time or later.
     pub created_after: Option<Timestamp>,
-    /// Submitted before this moment.
+    /// Submitted before this time.
     pub created_before: Option<Timestamp>,
-    /// The size of a page; the server's default if none.
+    /// The page size; the server's default if none.
     pub limit: Option<u32>,
 }
 
 impl JobFilter {
-    /// The filter as it travels, without the size of pages.
+    /// The filter in its wire form, without the page size.
     #[must_use]
     pub fn wire(&self) -> wire::JobFilter {
         let filter = self.clone();
@@ -78,7 +78,7 @@ impl JobFilter {
     }
 }
 
-/// Jobs of a filter, one after the other, page after page.
+/// Jobs that match a filter, over all pages.
 #[derive(Debug)]
 pub struct Jobs {
     client: Client,
@@ -98,7 +98,7 @@ impl Jobs {
     /// The next job, or none after the last.
     ///
     /// # Errors
-    /// A page could not be had.
+    /// A page could not be read.
     pub async fn next(&mut self) -> Result<Option<Job>, ClientError> {
         while self.here.is_empty() {
             let page = match &self.next {
@@ -124,7 +124,7 @@ impl Client {
         submitted.into_iter().next().ok_or_else(|| ClientError::Protocol("no reply for a job".to_owned()))
     }
 
-    /// Submits many jobs, all or none.
+    /// Submits many jobs, all or nothing.
     ///
     /// # Errors
     /// The server refused them or could not be reached.
@@ -151,7 +151,7 @@ impl Client {
     /// One job with its attempts.
     ///
     /// # Errors
-    /// There is no such job, or the server could not be reached.
+    /// The job does not exist, or the server could not be reached.
     pub async fn job(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::GET, id, None)).await
     }
@@ -159,61 +159,61 @@ impl Client {
     /// A page of jobs.
     ///
     /// # Errors
-    /// The filter is wrong, or the server could not be reached.
+    /// The filter is invalid, or the server could not be reached.
     pub async fn jobs(&self, filter: &JobFilter, cursor: Option<&str>) -> Result<Page<Job>, ClientError> {
         self.read(&self.api(Method::GET, &["jobs"]).query(&filter.pairs(cursor))).await
     }
 
-    /// All jobs of a filter.
+    /// All jobs that match a filter.
     #[must_use]
     pub fn all_jobs(&self, filter: JobFilter) -> Jobs {
         Jobs { client: self.clone(), filter, here: VecDeque::new(), next: Next::First }
     }
 
-    /// Cancels a job and gives it as it is then; doing it again changes nothing.
+    /// Cancels a job and returns it. Idempotent.
     ///
     /// # Errors
-    /// It has already ended, or the server could not be reached.
+    /// The job has already ended, or the server could not be reached.
     pub async fn cancel(&self, id: u64, why: &Cancel) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("cancel")).json(why)?.repeatable()).await
     }
 
-    /// Makes a new job like an ended one, and gives it.
+    /// Creates a new job like an ended one, and returns it.
     ///
     /// # Errors
-    /// It has not ended, or the server could not be reached.
+    /// The job has not ended, or the server could not be reached.
     pub async fn retry(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("retry"))).await
     }
 
-    /// Changes a job that no worker has, and gives it as it is then.
+    /// Changes a job that is not assigned to a worker, and returns it.
     ///
     /// # Errors
-    /// A worker has it, it has ended, the change is wrong, or the server could not be reached.
+    /// A worker has the job, it has ended, the change is invalid, or the server could not be reached.
     pub async fn edit(&self, id: u64, edit: &EditJob) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::PATCH, id, None).json(edit)?.repeatable()).await
     }
 
-    /// Keeps a job from being given to a worker; doing it again changes nothing.
+    /// Holds a job, so that it is not assigned to a worker. Idempotent.
     ///
     /// # Errors
-    /// It has ended, or the server could not be reached.
+    /// The job has ended, or the server could not be reached.
     pub async fn hold(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("hold")).repeatable()).await
     }
 
-    /// Keeps it back no longer; doing it again changes nothing.
+    /// Releases a held job. Idempotent.
     ///
     /// # Errors
-    /// It has ended, or the server could not be reached.
+    /// The job has ended, or the server could not be reached.
     pub async fn release(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("release")).repeatable()).await
     }
 
-    /// Has a job run at once, whatever its time, its backoff and its windows.
+    /// Makes a job run immediately, regardless of its start time, backoff and windows.
     ///
     /// # Errors
-    /// A worker has it, it has ended, or the server could not be reached.
+    /// A worker has the job, it has ended, or the server could not be reached.
     pub async fn run_now(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("run_now"))).await
     }
@@ -221,15 +221,15 @@ impl Client {
     /// Why a job is not running.
     ///
     /// # Errors
-    /// There is no such job, or the server could not be reached.
+    /// The job does not exist, or the server could not be reached.
     pub async fn explain(&self, id: u64) -> Result<Explanation, ClientError> {
         self.read(&self.of_job(Method::GET, id, Some("explain"))).await
     }
 
-    /// The result of a success.
+    /// The result of a job that succeeded.
     ///
     /// # Errors
-    /// There is none, or the server could not be reached.
+    /// The job has no result, or the server could not be reached.
     pub async fn result(&self, id: u64) -> Result<Box<RawValue>, ClientError> {
         self.read(&self.of_job(Method::GET, id, Some("result"))).await
     }

@@ -8,14 +8,14 @@ use crate::backoff::Backoff;
 use crate::call::{Call, Client};
 use crate::error::ClientError;
 
-/// Which bytes of a log.
+/// A range of bytes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRange {
-    /// All of them.
+    /// All bytes.
     All,
-    /// Those from here on.
+    /// The bytes from this offset.
     From(u64),
-    /// So many of the last.
+    /// The last bytes, this many.
     Last(u64),
 }
 
@@ -29,7 +29,7 @@ impl LogRange {
     }
 }
 
-/// The log of an attempt as far as it is written, in pieces: however long it is, little of it is in memory.
+/// The bytes of a log that are written so far, in chunks: a long log is never in memory as a whole.
 #[derive(Debug)]
 pub struct LogReader {
     client: Client,
@@ -43,14 +43,14 @@ impl LogReader {
     /// The next bytes, or none at the end.
     ///
     /// # Errors
-    /// There is no such log, or the connection broke.
+    /// The log does not exist, or the connection broke.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         if self.response.is_none() {
             let call =
                 self.client.log_call(self.job, self.attempt.as_deref(), self.range, false).within(None);
             match self.client.send(&call).await {
                 Ok(response) => self.response = Some(response),
-                // Nothing is written there yet.
+                // No bytes are written at this offset yet.
                 Err(error) if error.code() == Some(Code::RangeNotSatisfiable) => return Ok(None),
                 Err(error) => return Err(error),
             }
@@ -62,7 +62,7 @@ impl LogReader {
     }
 }
 
-/// The log of an attempt as it is written. A lost connection is taken up where it broke.
+/// The log of an attempt while it is written. After a lost connection it continues from the same position.
 #[derive(Debug)]
 pub struct LogFollow {
     client: Client,
@@ -75,10 +75,10 @@ pub struct LogFollow {
 }
 
 impl LogFollow {
-    /// The next bytes, or none when the attempt has ended, or the server stops: look at the job to know.
+    /// The next bytes, or none when the attempt has ended or the server stops: read the job to find out.
     ///
     /// # Errors
-    /// There is no such log, or the server was unreachable for too long.
+    /// The log does not exist, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             match self.step().await {
@@ -95,7 +95,7 @@ impl LogFollow {
                         return Ok(Some(chunk));
                     }
                 }
-                // The connection broke behind the last byte.
+                // The connection broke after the last byte.
                 Err(error) if error.code() == Some(Code::RangeNotSatisfiable) && self.offset > 0 => {
                     return Ok(None);
                 }
@@ -109,7 +109,7 @@ impl LogFollow {
             let range = LogRange::From(self.offset);
             let call = self.client.log_call(self.job, self.attempt.as_deref(), range, true).within(None);
             let response = self.client.send_once(&call).await?;
-            // A server may ignore the range when the log is followed.
+            // A server may ignore the range of a followed log.
             self.skip = if response.status() == StatusCode::PARTIAL_CONTENT { 0 } else { self.offset };
             self.response = Some(response);
         }
@@ -121,14 +121,14 @@ impl LogFollow {
         }
     }
 
-    /// What of a chunk was not given out before the connection broke.
+    /// The part of a chunk that was not returned before the connection broke.
     fn unseen(&mut self, mut chunk: Bytes) -> Bytes {
         let seen = usize::try_from(self.skip).unwrap_or(usize::MAX).min(chunk.len());
         self.skip -= seen as u64;
         chunk.split_off(seen)
     }
 
-    /// How many bytes of the log are behind this reader.
+    /// The number of bytes of the log read so far.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -136,13 +136,14 @@ impl LogFollow {
 }
 
 impl Client {
-    /// The log of an attempt as far as it is written, named by its id or number; of the last one if none is given.
+    /// The log of an attempt as far as it is written. The attempt is given by its id or number; by default the last
+    /// one.
     #[must_use]
     pub fn read_log(&self, job: u64, attempt: Option<&str>, range: LogRange) -> LogReader {
         LogReader { client: self.clone(), job, attempt: attempt.map(str::to_owned), range, response: None }
     }
 
-    /// The log of an attempt from `offset` on, with all that is still to come.
+    /// The log of an attempt from `offset`, including new output.
     #[must_use]
     pub fn follow_log(&self, job: u64, attempt: Option<&str>, offset: u64) -> LogFollow {
         let (attempt, patience) = (attempt.map(str::to_owned), Backoff::of_a_stream());

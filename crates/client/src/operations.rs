@@ -7,7 +7,7 @@ use crate::call::Client;
 use crate::error::ClientError;
 
 impl Client {
-    /// Starts an operation. It is not repeated when no reply arrives: look at the list before trying again.
+    /// Starts an operation. It is not repeated when no reply arrives: check the list before you try again.
     ///
     /// # Errors
     /// The server refused it or could not be reached.
@@ -15,15 +15,15 @@ impl Client {
         self.read(&self.api(Method::POST, &["operations"]).json(operation)?).await
     }
 
-    /// How far an operation is.
+    /// The progress of an operation.
     ///
     /// # Errors
-    /// There is no such operation, or the server could not be reached.
+    /// The operation does not exist, or the server could not be reached.
     pub async fn operation(&self, id: u64) -> Result<Operation, ClientError> {
         self.read(&self.api(Method::GET, &["operations", &id.to_string()])).await
     }
 
-    /// The newest operations, at most so many.
+    /// The newest operations, up to a limit.
     ///
     /// # Errors
     /// The server could not be reached.
@@ -33,10 +33,10 @@ impl Client {
         Ok(page.items)
     }
 
-    /// Stops an operation; doing it again changes nothing.
+    /// Stops an operation. Idempotent.
     ///
     /// # Errors
-    /// It has already ended, or the server could not be reached.
+    /// The operation has already ended, or the server could not be reached.
     pub async fn cancel_operation(&self, id: u64) -> Result<Operation, ClientError> {
         let call = self.api(Method::POST, &["operations", &id.to_string(), "cancel"]);
         self.read(&call.repeatable()).await

@@ -8,10 +8,10 @@ use reqwest::Url;
 
 use crate::error::ClientError;
 
-/// The most addresses of one hall.
+/// Maximum number of addresses of one hall.
 const PLACES: usize = 16;
 
-/// See the module. Clones share where they are.
+/// The addresses. Clones share which one is in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     urls: Arc<[Url]>,
@@ -20,7 +20,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Reads one address, or several with commas between them.
+    /// Parses one address, or several separated by commas.
     pub(crate) fn parse(text: &str) -> Result<Places, ClientError> {
         let urls: Vec<Url> = text.split(',').map(|url| parse(url.trim())).collect::<Result<_, _>>()?;
         if urls.len() > PLACES {
@@ -32,35 +32,35 @@ impl Places {
         Ok(Places { urls: urls.into(), now: Arc::default(), named })
     }
 
-    /// All of them, with commas between.
+    /// All addresses, separated by commas.
     pub(crate) fn named(&self) -> &str {
         &self.named
     }
 
-    /// How many there are.
+    /// The number of addresses.
     pub(crate) fn count(&self) -> usize {
         self.urls.len()
     }
 
-    /// Whether any of them is behind TLS.
+    /// Whether any of them uses TLS.
     pub(crate) fn any_tls(&self) -> bool {
         self.urls.iter().any(|url| url.scheme() == "https")
     }
 
-    /// The one in use.
+    /// The address in use.
     pub(crate) fn now(&self) -> Place<'_> {
         let at = self.now.load(Ordering::Relaxed) % self.urls.len();
         Place { at, url: &self.urls[at] }
     }
 
-    /// This one failed. If others found that out before, they have gone on already.
+    /// Switches to the next address after a failure, unless another call has already done so.
     pub(crate) fn leave(&self, place: &Place<'_>) {
         let next = (place.at + 1) % self.urls.len();
         let _ = self.now.compare_exchange(place.at, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
-/// One of them.
+/// One address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     at: usize,
@@ -68,12 +68,12 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Its address, as people write it.
+    /// The address as text.
     pub(crate) fn name(&self) -> &str {
         self.url.as_str().trim_end_matches('/')
     }
 
-    /// The address of a route there.
+    /// The URL of a route at this address.
     pub(crate) fn of(&self, route: &Url) -> Url {
         let mut url = self.url.clone();
         url.set_path(&format!("{}{}", self.url.path().trim_end_matches('/'), route.path()));

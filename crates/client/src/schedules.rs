@@ -11,7 +11,7 @@ impl Client {
     /// All schedules.
     ///
     /// # Errors
-    /// The server could not be reached, or does not let this token read.
+    /// The server could not be reached, or this token may not read.
     pub async fn schedules(&self) -> Result<Vec<Schedule>, ClientError> {
         self.whole_list("schedules").await
     }
@@ -19,15 +19,15 @@ impl Client {
     /// One schedule.
     ///
     /// # Errors
-    /// There is no such schedule, or the server could not be reached.
+    /// The schedule does not exist, or the server could not be reached.
     pub async fn schedule(&self, name: &str) -> Result<Versioned<Schedule>, ClientError> {
         self.versioned(&self.api(Method::GET, &["schedules", name])).await
     }
 
-    /// Makes a schedule, or changes one; what is missing stays as it is. With a version, only that one is changed.
+    /// Creates or changes a schedule; missing fields are unchanged. With a version, only that version is changed.
     ///
     /// # Errors
-    /// An argument is wrong, the version differs, or the server could not be reached.
+    /// An argument is invalid, the version differs, or the server could not be reached.
     pub async fn set_schedule(
         &self,
         name: &str,
@@ -42,18 +42,18 @@ impl Client {
         self.versioned(&call).await
     }
 
-    /// Removes a schedule; the jobs that it made stay.
+    /// Removes a schedule; its jobs remain.
     ///
     /// # Errors
-    /// There is no such schedule, or the server could not be reached.
+    /// The schedule does not exist, or the server could not be reached.
     pub async fn remove_schedule(&self, name: &str) -> Result<(), ClientError> {
         self.send(&self.api(Method::DELETE, &["schedules", name])).await.map(drop)
     }
 
-    /// Makes the job of a schedule now.
+    /// Submits the job of a schedule now.
     ///
     /// # Errors
-    /// There is no such schedule, or the server could not be reached.
+    /// The schedule does not exist, or the server could not be reached.
     pub async fn run_schedule(&self, name: &str) -> Result<Submitted, ClientError> {
         self.read(&self.api(Method::POST, &["schedules", name, "run"])).await
     }
@@ -61,7 +61,7 @@ impl Client {
     /// The next ticks of a schedule.
     ///
     /// # Errors
-    /// There is no such schedule, the number is out of bounds, or the server could not be reached.
+    /// The schedule does not exist, the number is out of bounds, or the server could not be reached.
     pub async fn next_ticks(&self, name: &str, n: u64) -> Result<Vec<Tick>, ClientError> {
         let call = self.api(Method::GET, &["schedules", name, "ticks"]).query(&[("n", n.to_string())]);
         self.read::<Page<Tick>>(&call).await.map(|page| page.items)

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::call::{Call, Client, parse};
 use crate::error::ClientError;
 
-/// A sign of life.
+/// The response to a liveness check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alive {
     /// The version of the server, if it returns one.
@@ -17,10 +17,10 @@ pub struct Alive {
     pub date: Option<String>,
 }
 
-/// Something with the entity tag that names its version.
+/// A value with the entity tag of its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned<T> {
-    /// The thing.
+    /// The value.
     pub value: T,
     /// The version tag, if the server returns one.
     pub version: Option<String>,
@@ -30,7 +30,7 @@ impl Client {
     /// Whether the server is alive. Needs no token.
     ///
     /// # Errors
-    /// It is not.
+    /// The server could not be reached.
     pub async fn livez(&self) -> Result<Alive, ClientError> {
         let response = self.send(&self.top(Method::GET, &["livez"])).await?;
         let header = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
@@ -44,7 +44,7 @@ impl Client {
     /// Whether the server accepts work. Needs no token.
     ///
     /// # Errors
-    /// It does not, and says which check failed; or it could not be reached.
+    /// A check failed, which the error names; or the server could not be reached.
     pub async fn readyz(&self) -> Result<(), ClientError> {
         let response = self.send(&self.top(Method::GET, &["readyz"])).await?;
         self.body(response).await.map(drop)
@@ -77,23 +77,23 @@ impl Client {
     /// One queue.
     ///
     /// # Errors
-    /// There is no such queue, or the server could not be reached.
+    /// The queue does not exist, or the server could not be reached.
     pub async fn queue(&self, name: &str) -> Result<Queue, ClientError> {
         self.read(&self.api(Method::GET, &["queues", name])).await
     }
 
-    /// What is configured for a queue, by its queue, with the version of the settings.
+    /// The settings of a queue, with their version.
     ///
     /// # Errors
-    /// There is no such queue, or the server could not be reached.
+    /// The queue does not exist, or the server could not be reached.
     pub async fn queue_settings(&self, name: &str) -> Result<Versioned<Queue>, ClientError> {
         self.versioned(&self.api(Method::GET, &["queues", name])).await
     }
 
-    /// Configures a queue; what is missing in the settings stays as it is. With a version, only that one is changed.
+    /// Changes the settings of a queue; missing fields are unchanged. With a version, only that version is changed.
     ///
     /// # Errors
-    /// The settings are wrong, the version differs, or the server could not be reached.
+    /// The settings are invalid, the version differs, or the server could not be reached.
     pub async fn set_queue(
         &self,
         name: &str,
@@ -108,23 +108,23 @@ impl Client {
         self.versioned(&call).await
     }
 
-    /// Gives a queue its defaults again.
+    /// Resets a queue to its defaults.
     ///
     /// # Errors
-    /// It was never configured, or the server could not be reached.
+    /// The queue was never configured, or the server could not be reached.
     pub async fn reset_queue(&self, name: &str) -> Result<(), ClientError> {
         self.send(&self.api(Method::DELETE, &["queues", name])).await.map(drop)
     }
 
-    /// The hall as a whole.
+    /// Statistics of the hall.
     ///
     /// # Errors
-    /// The server could not be reached, or does not let this token read.
+    /// The server could not be reached, or this token may not read.
     pub async fn stats(&self) -> Result<Stats, ClientError> {
         self.read(&self.api(Method::GET, &["stats"])).await
     }
 
-    /// All types and what is configured for them.
+    /// All types with their settings.
     ///
     /// # Errors
     /// The server could not be reached.
@@ -132,18 +132,18 @@ impl Client {
         self.whole_list("types").await
     }
 
-    /// What is configured for a type.
+    /// The settings of a type.
     ///
     /// # Errors
-    /// There is no such type, or the server could not be reached.
+    /// The type does not exist, or the server could not be reached.
     pub async fn type_settings(&self, name: &str) -> Result<Versioned<TypeSettings>, ClientError> {
         self.versioned(&self.api(Method::GET, &["types", name])).await
     }
 
-    /// Configures a type; what is missing in the settings stays as it is. With a version, only that one is changed.
+    /// Changes the settings of a type; missing fields are unchanged. With a version, only that version is changed.
     ///
     /// # Errors
-    /// The settings are wrong, the version differs, or the server could not be reached.
+    /// The settings are invalid, the version differs, or the server could not be reached.
     pub async fn set_type(
         &self,
         name: &str,
@@ -158,10 +158,10 @@ impl Client {
         self.versioned(&call).await
     }
 
-    /// Gives a type its defaults again.
+    /// Resets a type to its defaults.
     ///
     /// # Errors
-    /// There is no such type, or the server could not be reached.
+    /// The type does not exist, or the server could not be reached.
     pub async fn reset_type(&self, name: &str) -> Result<(), ClientError> {
         self.send(&self.api(Method::DELETE, &["types", name])).await.map(drop)
     }

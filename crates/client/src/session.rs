@@ -48,7 +48,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + Debug> Way for T {}
 
 type Socket = WebSocketStream<Box<dyn Way>>;
 
-/// A session that has begun.
+/// An open session.
 #[derive(Debug)]
 pub struct Session {
     /// The server's reply to the hello.
@@ -57,7 +57,7 @@ pub struct Session {
     receiver: SessionReceiver,
 }
 
-/// The half that speaks.
+/// The sending half.
 #[derive(Debug)]
 pub struct SessionSender {
     sink: SplitSink<Socket, Message>,
@@ -88,7 +88,7 @@ impl Client {
     /// # Errors
     /// As [`Client::session`].
     pub async fn session_in(&self, encoding: Encoding, hello: Hello) -> Result<Session, ClientError> {
-        // Where there are other nodes, one that does not answer is not waited for as long.
+        // If there are other nodes, the time limit for a node is shorter.
         let patience = if self.places.count() > 1 { CONNECT } else { CONNECT + 2 * ANSWER };
         let place = self.places.now();
         let begun = tokio::time::timeout(patience, self.begin(place, encoding, hello)).await;
@@ -180,10 +180,10 @@ fn failed(place: Place<'_>, error: &Error) -> ClientError {
 }
 
 impl Session {
-    /// Says something; as few frames as possible, one flush.
+    /// Sends messages, in as few frames as possible, with one flush.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// The connection is lost.
     pub async fn send(&mut self, messages: &[ToServer]) -> Result<(), ClientError> {
         self.sender.send(messages).await
     }
@@ -191,7 +191,7 @@ impl Session {
     /// Waits for the next frame. Nothing is lost when the returned future is dropped.
     ///
     /// # Errors
-    /// The session is over; the error says why.
+    /// The session has ended; the error has the reason.
     pub async fn next(&mut self) -> Result<Vec<ToWorker>, ClientError> {
         self.receiver.next().await
     }
@@ -202,9 +202,9 @@ impl Session {
         (self.sender, self.receiver)
     }
 
-    /// Leaves for good: what it still has is lost at once.
+    /// Leaves permanently: the attempts it still has are lost immediately.
     pub async fn leave(mut self) {
-        // Whether the goodbye arrives does not matter: the session ends by itself.
+        // Whether the message arrives does not matter: the session expires.
         let _ = self.sender.send(&[ToServer::Leave {}]).await;
         let rest = async { while self.receiver.next().await.is_ok() {} };
         let _ = tokio::time::timeout(ANSWER, rest).await;
@@ -215,7 +215,7 @@ impl SessionSender {
     /// As [`Session::send`].
     ///
     /// # Errors
-    /// The connection is gone.
+    /// The connection is lost.
     pub async fn send(&mut self, messages: &[ToServer]) -> Result<(), ClientError> {
         for message in messages {
             if !self.push(message)? {
@@ -227,7 +227,7 @@ impl SessionSender {
         self.sink.flush().await.map_err(|error| gone(&self.url, &error))
     }
 
-    /// If one message cannot be encoded, none before it is sent either, so that no half of a batch is sent.
+    /// If one message cannot be encoded, no earlier one is sent either, so that a batch is never sent in part.
     fn push(&mut self, message: &ToServer) -> Result<bool, ClientError> {
         self.frame.push(message).map_err(|error| {
             self.frame.take();
@@ -252,7 +252,7 @@ impl SessionReceiver {
     /// As [`Session::next`].
     ///
     /// # Errors
-    /// The session is over; the error says why.
+    /// The session has ended; the error has the reason.
     pub async fn next(&mut self) -> Result<Vec<ToWorker>, ClientError> {
         loop {
             let bytes = match self.stream.next().await {

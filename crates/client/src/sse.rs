@@ -1,20 +1,20 @@
 //! A parser for server-sent events that accepts chunks of any size.
 
-/// The most bytes of one event; a Jobhall server sends no longer ones.
+/// Maximum size of one event; a Jobhall server sends no larger ones.
 const EVENT_BYTES: usize = 1 << 20;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Names the place in the stream to go on from.
+    /// The position in the stream to resume from.
     pub id: String,
-    /// What happened; `message` if it has no name.
+    /// The name of the event; `message` if it has none.
     pub name: String,
-    /// What it says.
+    /// The data of the event.
     pub data: String,
 }
 
-/// Cuts a stream of bytes into events. Comments (heartbeats) and unknown fields are passed over.
+/// Parses a stream of bytes into events. Comments (heartbeats) and unknown fields are skipped.
 #[derive(Debug, Default)]
 pub struct Parser {
     line: Vec<u8>,
@@ -22,32 +22,32 @@ pub struct Parser {
     name: String,
     data: String,
     has_data: bool,
-    /// Counts only once its event is complete, so that a broken connection does not skip that event.
+    /// It is applied only when its event is complete, so that a broken connection does not skip that event.
     id: Option<String>,
     last_id: String,
 }
 
-/// The event is too long.
+/// The event is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
 impl Parser {
-    /// A parser that goes on behind this event.
+    /// A parser that continues after this event.
     #[must_use]
     pub fn after(last_id: &str) -> Parser {
         Parser { last_id: last_id.to_owned(), ..Parser::default() }
     }
 
-    /// The id of the last event that had one.
+    /// The id of the last event with an id.
     #[must_use]
     pub fn last_id(&self) -> &str {
         &self.last_id
     }
 
-    /// Takes bytes and gives the events they complete.
+    /// Adds bytes; returns the events that they complete.
     ///
     /// # Errors
-    /// An event is longer than any that a Jobhall server sends.
+    /// An event is larger than any that a Jobhall server sends.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
         for &byte in bytes {

@@ -9,11 +9,11 @@ use crate::artifacts::segment;
 use crate::call::{Client, parse};
 use crate::error::ClientError;
 
-/// A waiting request is answered within this time, whatever time it asked for.
+/// A waiting request is answered within this time, regardless of the time it requested.
 const WAIT: Duration = Duration::from_secs(90);
 
 impl Client {
-    /// Submits a sub-job from inside a job. The same name always gives the same job, so the call may be repeated.
+    /// Submits a sub-job from inside a job. The same name always refers to the same job, so the call may be repeated.
     ///
     /// # Errors
     /// The server refused it or could not be reached.
@@ -21,7 +21,7 @@ impl Client {
         self.read(&self.api(Method::POST, &["attempts", attempt, "jobs"]).json(job)?.repeatable()).await
     }
 
-    /// Waits, from inside a job, for its sub-jobs; none if they have not ended within the given time.
+    /// Waits for sub-jobs from inside a job; none if they have not ended within the given time.
     ///
     /// # Errors
     /// The server refused it or could not be reached.
@@ -34,10 +34,10 @@ impl Client {
         parse(&self.body(response).await?).map(Some)
     }
 
-    /// Reports the outcome of work that a worker has only started, by its type and key.
+    /// Reports the outcome of external work that a worker has started, by type and key.
     ///
     /// # Errors
-    /// There is no such job, another outcome was reported, or the server could not be reached.
+    /// The job does not exist, another outcome was reported, or the server could not be reached.
     pub async fn complete(
         &self,
         job_type: &str,

@@ -10,47 +10,47 @@ impl Client {
     /// All tokens, without their secrets.
     ///
     /// # Errors
-    /// This token is not allowed to, or the server could not be reached.
+    /// This token may not list tokens, or the server could not be reached.
     pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
         self.whole_list("tokens").await
     }
 
-    /// Creates a token; its secret is returned only here.
+    /// Creates a token. Only this response contains its secret.
     ///
     /// # Errors
-    /// The request is wrong, the name is taken, or the server could not be reached.
+    /// The request is invalid, the name is in use, or the server could not be reached.
     pub async fn create_token(&self, wanted: &CreateToken) -> Result<CreatedToken, ClientError> {
         self.read(&self.api(Method::POST, &["tokens"]).json(wanted)?).await
     }
 
-    /// Takes a token away.
+    /// Revokes a token.
     ///
     /// # Errors
-    /// There is no such token, or the server could not be reached.
+    /// The token does not exist, or the server could not be reached.
     pub async fn revoke_token(&self, id: &str) -> Result<(), ClientError> {
         self.send(&self.api(Method::DELETE, &["tokens", id])).await.map(drop)
     }
 
-    /// Exchanges the join token that this client shows for a worker's own credential. Not repeated: it works once.
+    /// Exchanges the join token of this client for a worker token. Not repeated: a join token works once.
     ///
     /// # Errors
-    /// It was used or is too old, the name is taken, or the server could not be reached.
+    /// The join token was used or has expired, the name is in use, or the server could not be reached.
     pub async fn join(&self, name: &str) -> Result<CreatedToken, ClientError> {
         let join = Join { name: name.to_owned() };
         self.read(&self.api(Method::POST, &["join"]).json(&join)?).await
     }
 
-    /// A page of what was done, newest first.
+    /// A page of the audit log, newest first.
     ///
     /// # Errors
-    /// This token is not allowed to, or the server could not be reached.
+    /// This token may not read the audit log, or the server could not be reached.
     pub async fn audit(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Act>, ClientError> {
         let cursor = cursor.map(|cursor| ("cursor", cursor.to_owned()));
         let pairs: Vec<_> = [("limit", limit.to_string())].into_iter().chain(cursor).collect();
         self.read(&self.api(Method::GET, &["audit"]).query(&pairs)).await
     }
 
-    /// Tells how far the attempt is that this client's token belongs to.
+    /// Reports the progress of the attempt that this client's token belongs to.
     ///
     /// # Errors
     /// The attempt has ended, or the server could not be reached.

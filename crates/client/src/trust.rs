@@ -14,27 +14,28 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStor
 
 use crate::error::ClientError;
 
-/// Which certificates are believed.
+/// The trusted certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Those that an authority known to this machine has signed.
+    /// Certificates signed by an authority that this machine trusts.
     #[default]
     System,
-    /// Those too that an authority in this file has signed.
+    /// Also certificates signed by an authority in this file.
     Authority(PathBuf),
-    /// The very certificate in this file, whatever name it has, and no other.
+    /// Only the certificate in this file, regardless of its name.
     Certificate(PathBuf),
 }
 
 /// The TLS configuration, for `https` and for `wss`.
 ///
 /// # Errors
-/// A file cannot be read or has no certificate in it, or this machine has no trusted authority at all.
+/// A file cannot be read or contains no certificate, or this machine has no trusted authority.
 pub fn tls_config(trust: &Trust) -> Result<Arc<ClientConfig>, ClientError> {
     let config = match trust {
         Trust::System => with_roots(system()?)?,
         Trust::Authority(path) => {
-            // What the machine knows is welcome, but one with its own authority may know nothing else.
+            // The machine's authorities are added if there are any; a machine with its own authority may have no
+            // others.
             let mut roots = system().unwrap_or_else(|_| RootCertStore::empty());
             for certificate in certificates(path)? {
                 roots.add(certificate).map_err(|error| unusable(path, &error))?;
@@ -74,7 +75,7 @@ fn with_roots(roots: RootCertStore) -> Result<ClientConfig, ClientError> {
 
 fn system() -> Result<RootCertStore, ClientError> {
     let mut roots = RootCertStore::empty();
-    // A machine may have unreadable certificates; the others still count.
+    // Unreadable certificates of the machine are skipped.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         let words = "this machine has no trusted certificate authorities; name the server's with --ca FILE";
@@ -96,7 +97,7 @@ fn unusable(path: &Path, why: &dyn std::fmt::Display) -> ClientError {
     ClientError::Trust(format!("failed to use the certificates in {}: {why}", path.display()))
 }
 
-/// Believes the certificates it has, byte by byte. Who shows one must also sign with its key.
+/// Trusts the given certificates, compared byte by byte. The server must also sign with the key.
 #[derive(Debug)]
 struct Only {
     certificates: Vec<CertificateDer<'static>>,
@@ -112,7 +113,7 @@ impl ServerCertVerifier for Only {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        // The first of a chain is the server's.
+        // The first certificate of a chain is the server's.
         match self.certificates.first() {
             Some(own) if own == end_entity => Ok(ServerCertVerified::assertion()),
             _ => Err(CertificateError::ApplicationVerificationFailure.into()),
@@ -144,7 +145,7 @@ impl ServerCertVerifier for Only {
     }
 }
 
-/// What is wrong with the certificate that was shown, if that is why a call failed.
+/// What is wrong with the certificate, if that is why a call failed.
 pub(crate) fn distrust(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     match tls_error(error)? {
         rustls::Error::InvalidCertificate(why) => Some(match why {
@@ -164,12 +165,12 @@ pub(crate) fn distrust(error: &(dyn std::error::Error + 'static)) -> Option<Stri
     }
 }
 
-/// Whether the other side does not speak TLS at all.
+/// Whether the server does not use TLS.
 pub(crate) fn no_tls_there(error: &(dyn std::error::Error + 'static)) -> bool {
     matches!(tls_error(error), Some(rustls::Error::InvalidMessage(_)))
 }
 
-/// An error of the system hides what it carries from the chain of sources, so it is asked for that first.
+/// An I/O error does not include its inner error in the chain of sources, so the inner error is checked first.
 fn tls_error<'a>(mut error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
     loop {
         if let Some(found) = error.downcast_ref() {

@@ -1,4 +1,4 @@
-//! Uploads a file as an artifact. The file is hashed while it is sent, to check that the server stored what was
+//! Uploads a file as an artifact. The file is hashed while it is sent, to verify that the server stored what was
 //! sent.
 
 use std::fs::File;
@@ -17,9 +17,9 @@ use crate::artifacts::segment;
 use crate::call::{Client, parse};
 use crate::error::ClientError;
 
-/// Bytes read at once.
+/// Size of one chunk.
 const PIECE: usize = 256 * 1024;
-/// Pieces that may wait for a slow connection; then reading waits.
+/// Maximum number of chunks buffered for a slow connection; then reading waits.
 const AHEAD: usize = 2;
 
 /// A file that is being uploaded.
@@ -29,17 +29,17 @@ pub struct Upload<'a> {
     pub attempt: &'a str,
     /// The lease, unless the token itself identifies the attempt.
     pub lease: Option<&'a str>,
-    /// What it is to be called.
+    /// The name of the artifact.
     pub name: &'a str,
-    /// What kind of bytes.
+    /// The media type.
     pub media_type: &'a str,
-    /// The bytes, from the beginning.
+    /// The file, at its beginning.
     pub file: File,
-    /// How many there are.
+    /// The size of the file.
     pub size: u64,
 }
 
-/// Why a file was not put.
+/// Why an upload failed.
 #[derive(Debug, Error)]
 pub enum UploadError {
     /// The file could not be read, or changed while it was read.
@@ -51,10 +51,11 @@ pub enum UploadError {
 }
 
 impl Client {
-    /// Puts a file as an artifact of an attempt. `passed` is called with the number of bytes sent.
+    /// Uploads a file as an artifact of an attempt. `passed` is called with the number of bytes sent.
     ///
     /// # Errors
-    /// The lease is lost, the name or size is not allowed, or the server could not be reached. It is not repeated here.
+    /// The lease is lost, the name or size is not allowed, or the server could not be reached. The upload is not
+    /// repeated.
     pub async fn put_artifact(
         &self,
         upload: Upload<'_>,
@@ -70,12 +71,12 @@ impl Client {
         let (pieces, source) = mpsc::channel(AHEAD);
         let reading = tokio::task::spawn_blocking(move || read(file, size, &pieces, &passed));
         let answer = match self.send_body(&call, body(source)).await {
-            // The server has replied before it read the whole file.
+            // The server replied before it read the whole file.
             Err(error @ ClientError::Problem(_)) => return Err(error.into()),
             answer => answer,
         };
         let read = reading.await.map_err(io::Error::other).and_then(|read| read);
-        // A file that broke off also breaks the connection.
+        // If reading the file fails, the connection is aborted too.
         let digest = read.map_err(UploadError::File)?;
         let answer = answer?;
         let artifact: Artifact = parse(&self.body(answer).await?)?;
@@ -87,7 +88,7 @@ impl Client {
     }
 }
 
-/// Reads a file piece by piece; returns its hash, or none if the receiver is gone.
+/// Reads a file in chunks; returns its hash, or none if the receiver was dropped.
 fn read(
     file: File,
     size: u64,
@@ -115,7 +116,7 @@ fn read(
 
 type Pieces = mpsc::Receiver<io::Result<Bytes>>;
 
-/// A body that never lies in memory.
+/// A streamed body, which is never in memory as a whole.
 fn body(source: Pieces) -> reqwest::Body {
     let frames = stream::unfold(source, |mut source: Pieces| async move {
         let piece = source.recv().await?;
@@ -124,7 +125,7 @@ fn body(source: Pieces) -> reqwest::Body {
     reqwest::Body::wrap(StreamBody::new(frames))
 }
 
-/// The media type that the ending of a name promises.
+/// The media type for the extension of a name.
 #[must_use]
 pub fn media_type_of(name: &str) -> &'static str {
     match name.rsplit('/').next().and_then(|file| file.rsplit_once('.')).map(|(_, ending)| ending) {

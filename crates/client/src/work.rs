@@ -12,20 +12,20 @@ use reqwest::{Method, StatusCode};
 use crate::call::{Call, Client, parse};
 use crate::error::ClientError;
 
-/// What a poll may take beyond its own wait.
+/// Time limit of a poll beyond its own wait.
 const MARGIN_S: u64 = 15;
 
-/// Work is stopped this long before its lease ends.
+/// Work is stopped this long before its lease expires.
 const BEFORE_THE_END: Duration = Duration::from_secs(5);
 
-/// How long work may go on under a lease, counted from the moment that its last renewal was sent: it is stopped before the
-/// server can assign it to another worker.
+/// How long work may continue under a lease, counted from when its last renewal was sent: the work is stopped before
+/// the server can assign it to another worker.
 #[must_use]
 pub fn safe_part(lease: Duration) -> Duration {
     lease - BEFORE_THE_END.min(lease / 2)
 }
 
-/// An attempt and the secret that allows to speak about it.
+/// An attempt and its lease, which authorizes messages about it.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptRef<'a> {
     /// `{job}-{claim}`.
@@ -35,7 +35,7 @@ pub struct AttemptRef<'a> {
 }
 
 impl Client {
-    /// Waits for jobs; none when the time is over. Not repeated: each poll is a new statement.
+    /// Waits for jobs; empty when the time is over. Not repeated: each poll is a new request.
     ///
     /// # Errors
     /// The server refused it or could not be reached.
@@ -49,7 +49,7 @@ impl Client {
         parse(&self.body(response).await?)
     }
 
-    /// Takes an assigned attempt.
+    /// Accepts an assigned attempt.
     ///
     /// # Errors
     /// The lease is lost, or the server could not be reached.
@@ -57,7 +57,7 @@ impl Client {
         self.read(&self.of_attempt(lease, "accept").repeatable()).await
     }
 
-    /// Tells how far an attempt is.
+    /// Reports the progress of an attempt.
     ///
     /// # Errors
     /// The lease is lost, or the server could not be reached.
@@ -65,10 +65,10 @@ impl Client {
         self.read(&self.of_attempt(lease, "progress").json(progress)?).await
     }
 
-    /// Adds to the log at `offset`. The offset makes a repeated chunk harmless.
+    /// Appends to the log at `offset`. Because of the offset, a chunk may be repeated.
     ///
     /// # Errors
-    /// The lease is lost, the chunk does not fit what is there, or the server could not be reached.
+    /// The lease is lost, the chunk does not fit the existing log, or the server could not be reached.
     pub async fn append_log(
         &self,
         lease: AttemptRef<'_>,
@@ -81,7 +81,8 @@ impl Client {
         self.read(&call.repeatable()).await
     }
 
-    /// Ends an attempt. The server answers a repeated report like the first, so it is repeated when no reply arrives.
+    /// Reports the outcome of an attempt. The server answers a repeated report like the first, so it is repeated when
+    /// no reply arrives.
     ///
     /// # Errors
     /// The lease is lost, or the server could not be reached.

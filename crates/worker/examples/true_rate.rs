@@ -1,9 +1,9 @@
-//! How many commands a second two slots run, beside `xargs -P2` at the same moment.
+//! Measures how many commands per second two slots run, compared with `xargs -P2`.
 //!
 //! `cargo run --release -p jobhall-worker --example true_rate [COUNT [ROUNDS]]`
 //!
-//! Both take turns, because the speed of a machine changes from minute to minute. `steal` is the share of processor
-//! time that the machine below took away during a round; a round with much of it says little.
+//! Both take turns, because the speed of a machine varies. `steal` is the share of CPU time that the hypervisor took
+//! during a round; a round with a large share is not significant.
 
 use std::io::Write;
 use std::process::{ExitCode, Stdio};
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Commands per second, and the share of time stolen meanwhile in per cent.
+/// Commands per second, and the share of stolen time in per cent.
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
 fn measured(count: usize, work: impl FnOnce()) -> (f64, f64) {
     let (stolen, total) = processor_ticks();

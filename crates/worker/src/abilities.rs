@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use jobhall_core::needs::{Abilities, SelectorError};
 use jobhall_protocol::{Ability, WorkerFile};
 
-/// The abilities of this machine and this file as text; where both define one, the file wins.
+/// The abilities of this machine and of this file as text; if both define one, the file's is used.
 pub fn abilities(file: &WorkerFile) -> Result<String, SelectorError> {
     let mut known = detected();
     known.extend(file.abilities.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -15,7 +15,7 @@ pub fn abilities(file: &WorkerFile) -> Result<String, SelectorError> {
     Abilities::parse(&terms.join(", ")).map(|abilities| abilities.to_string())
 }
 
-/// The name of this machine, made fit to be a worker's name.
+/// The name of this machine, converted to a valid worker name.
 pub fn host_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "worker".to_owned());
     let fit = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
@@ -23,7 +23,7 @@ pub fn host_name() -> String {
     if name.starts_with(|c: char| c.is_ascii_alphanumeric()) { name } else { format!("host-{name}") }
 }
 
-/// How many CPUs this process may use.
+/// The number of CPUs that this process may use.
 pub fn cpus() -> u32 {
     available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok()).unwrap_or(1)
 }

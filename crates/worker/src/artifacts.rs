@@ -18,22 +18,22 @@ use crate::executor;
 use crate::outputs::{self, Outputs};
 use crate::result::{self, Left};
 
-/// Concurrent uploads of one attempt: each waits for the server's disk.
+/// Maximum number of concurrent uploads of one attempt: each waits for the server's disk.
 const AT_ONCE: usize = 4;
-/// Lines about what was not kept.
+/// Maximum number of log lines about files that were not stored.
 const NOTES: usize = 20;
 /// Pause between two tries to reach the server.
 const AGAIN: Duration = Duration::from_millis(500);
-/// The most uploads of one file that may break although the server answers; then the file is skipped.
+/// Maximum number of broken uploads of one file while the server answers; then the file is skipped.
 const BROKEN: u32 = 10;
 
-/// The value of a success, or why it is none.
+/// The value of a success, or why there is none.
 pub(crate) type Value = Result<Option<Box<RawValue>>, Failure>;
 
 /// How an upload ended.
 enum Put {
     Kept,
-    /// Why it will never be kept.
+    /// The server refused the file permanently.
     Refused(String),
     /// The attempt was cancelled or lost meanwhile.
     Stopped,
@@ -50,9 +50,9 @@ pub(crate) struct Uploads {
 }
 
 impl Uploads {
-    /// Puts what the job left; the value of its result, and lines for its log.
+    /// Uploads the output of the job; returns the value of its result, and lines for its log.
     pub(crate) async fn put_all(&self, ended: &Ended, left: &Outputs) -> (Value, String) {
-        // Most jobs leave nothing.
+        // Most jobs have no output.
         if left.is_untouched() {
             return (Ok(None), String::new());
         }
@@ -68,7 +68,7 @@ impl Uploads {
         *self.order.borrow() == Order::Go
     }
 
-    /// Puts every file of the directory; what was not kept, and why.
+    /// Uploads every file of the directory; returns which were not stored, and why.
     async fn put_output(&self, output: &Path) -> Vec<String> {
         let place = output.to_owned();
         let Ok(found) = tokio::task::spawn_blocking(move || outputs::look(&place)).await else {
@@ -90,7 +90,7 @@ impl Uploads {
             match puts.join_next().await {
                 Some(Ok((path, Put::Refused(why)))) => notes.push(note(&path, &why)),
                 Some(Ok((_, Put::Kept))) => {}
-                // So are the others: they end with this set.
+                // The other uploads stop too: they end with this set.
                 Some(Ok((_, Put::Stopped))) => break,
                 Some(Err(error)) => notes.push(format!("an artifact was not kept: {error}")),
                 None => break,
@@ -99,7 +99,7 @@ impl Uploads {
         notes
     }
 
-    /// Puts a file of the directory under its path in it.
+    /// Uploads a file of the directory; its name is its path in the directory.
     async fn put_file(&self, output: &Path, path: &Path) -> Put {
         match path.to_str() {
             None => Put::Refused("its name is not UTF-8".to_owned()),
@@ -110,7 +110,7 @@ impl Uploads {
         }
     }
 
-    /// The value of a success. A result that is no small JSON becomes an artifact, and the value stays null.
+    /// The value of a success. A result that is not a small JSON document becomes an artifact, and the value is null.
     async fn put_result(&self, path: &Path) -> Value {
         let bad = |why: String| executor::refused("bad_result", why);
         let place = path.to_owned();
@@ -129,7 +129,7 @@ impl Uploads {
         }
     }
 
-    /// Uploads one file, however often the server is unreachable, until the attempt is cancelled or lost.
+    /// Uploads one file. Retries while the server is unreachable, until the attempt is cancelled or lost.
     async fn put(&self, folder: &Path, path: &Path, name: &str, media_type: &str) -> Put {
         let mut broken = 0;
         while self.goes_on() {
@@ -165,7 +165,7 @@ impl Uploads {
         Put::Stopped
     }
 
-    /// Whether only this upload could not reach the server.
+    /// Whether only this upload failed while the server answers.
     async fn is_broken(&self, error: &ClientError) -> bool {
         matches!(error, ClientError::Unreachable { .. }) && self.client.livez().await.is_ok()
     }
@@ -176,7 +176,7 @@ fn is_lost(error: &ClientError) -> bool {
     matches!(error, ClientError::Problem(problem) if matches!(problem.code, Code::LeaseLost | Code::NotFound))
 }
 
-/// Whether trying again may help.
+/// Whether a retry may succeed.
 fn is_passing(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. } | ClientError::Untrusted { .. } => true,

@@ -17,26 +17,26 @@ use crate::outputs::Spare;
 use crate::running::Running;
 use crate::slots::{Slot, Slots};
 
-/// Output is passed on when so many bytes have gathered, or when the oldest is this old.
+/// Output is sent when this many bytes were collected, or when the oldest are this old.
 const GATHER_BYTES: usize = 256 * 1024;
 const GATHER: Duration = Duration::from_millis(100);
-/// How long a command has between TERM and KILL.
+/// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(10);
 /// Pause before a message that the server could not accept is sent again.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// What an attempt must do, in rising order.
+/// The order for an attempt, in increasing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
-    /// Go on.
+    /// Continue.
     Go,
     /// Stop, and report that it was cancelled.
     Cancel,
-    /// Stop at once and report nothing: the lease is lost.
+    /// Stop immediately and report nothing: the lease is lost.
     Lost,
 }
 
-/// What an attempt works with.
+/// The state of an attempt.
 pub(crate) struct Attempt {
     pub client: Client,
     pub file: Arc<WorkerFile>,
@@ -51,7 +51,7 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Runs it to its end.
+    /// Runs the attempt to its end.
     pub async fn run(mut self, slots: Slots) {
         let slot = slots.take();
         let mut gathered = Gathered::default();
@@ -190,7 +190,7 @@ impl Attempt {
     }
 
     /// Sends the last output and the outcome until the server has accepted it or the lease is lost. An outcome that
-    /// the server cannot accept becomes a crash: an attempt without an outcome would stay leased for ever.
+    /// the server cannot accept becomes a crash: an attempt without an outcome would stay leased forever.
     async fn report(&mut self, mut report: OutcomeReport, gathered: &mut Gathered) {
         let mut second = false;
         while *self.order.borrow() < Order::Lost {
@@ -215,7 +215,7 @@ impl Attempt {
     }
 }
 
-/// Output of one stream that has not been passed on.
+/// Output of one stream that was not sent yet.
 struct Gathered {
     stream: LogStream,
     bytes: Vec<u8>,
@@ -237,7 +237,7 @@ impl Gathered {
         }
     }
 
-    /// All of it as a message, if there is any.
+    /// All of it as a message, if not empty.
     fn piece(&self, attempt: AttemptId, lease: LeaseId) -> Option<ToServer> {
         let (offset, stream, bytes) = (self.offset, self.stream, self.bytes.clone());
         (!bytes.is_empty()).then_some(ToServer::Log { attempt, lease, offset, stream, bytes })
@@ -255,7 +255,7 @@ pub(crate) fn broken(reason: &str, error: &dyn std::fmt::Display) -> OutcomeRepo
     executor::report(Outcome::Crashed, Some(executor::refused(reason, error.to_string())))
 }
 
-/// Whether trying again may help.
+/// Whether a retry may succeed.
 pub(crate) fn is_passing(code: Code) -> bool {
     let of_nodes = matches!(code, Code::NoLeader | Code::OutcomeUnknown);
     of_nodes || matches!(code, Code::Unavailable | Code::TooManyRequests | Code::StorageFull | Code::Internal)

@@ -10,22 +10,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The variables of the worker that a job may see.
+/// The variables of the worker that a job inherits.
 pub const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"];
 
-/// Where programs are looked for when the worker itself has no `PATH`.
+/// The `PATH` of jobs if the worker has none.
 pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The most bytes that one command may have on its input.
+/// Maximum size of the standard input of a command.
 pub const MOST_STDIN: usize = 16 << 20;
 
-/// The most bytes of arguments and environment together; the kernel's own limit is usually lower.
+/// Maximum total size of arguments and environment; the kernel's limit is usually lower.
 pub const MOST_WORDS: usize = 8 << 20;
 
-/// How much output of one command is kept unless it says otherwise.
+/// Default limit on the output of a command that is kept.
 pub const OUTPUT_LIMIT: u64 = 64 << 20;
 
-/// How long processes that outlive their command are given to end by themselves.
+/// Time between TERM and KILL for processes that outlive their command.
 pub const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 
 /// The exact environment of a command.
@@ -33,13 +33,13 @@ pub const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// No variables at all.
+    /// An empty environment.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// The variables named by [`INHERITED`], as far as this process has them, and always a `PATH`.
+    /// The variables in [`INHERITED`] that this process has, and always a `PATH`.
     #[must_use]
     pub fn base() -> Self {
         let known = INHERITED.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?)));
@@ -48,7 +48,7 @@ impl Environment {
         Self(variables)
     }
 
-    /// Sets one variable, replacing what it was.
+    /// Sets one variable.
     pub fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
         self.0.insert(name.into(), value.into());
     }
@@ -77,7 +77,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A program and its arguments, in the base environment and the worker's directory, with an empty input.
+    /// A program and its arguments, with the base environment, the worker's directory and an empty input.
     pub fn new<A: Into<OsString>>(argv: impl IntoIterator<Item = A>) -> Self {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -89,7 +89,7 @@ impl Command {
         }
     }
 
-    /// A shell script that ends at its first failing line and at the use of a variable that is not set.
+    /// A shell script that ends at its first failing line and at the use of an unset variable.
     #[must_use]
     pub fn script(text: &str) -> Self {
         Self::new(["/bin/sh", "-eu", "-c", text])
@@ -116,28 +116,28 @@ impl Command {
         self
     }
 
-    /// Sets what the command reads from its input; without it, nothing.
+    /// Sets the standard input of the command; by default it is empty.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
     }
 
-    /// Sets how many bytes of output are kept; the rest is counted and dropped while the command runs on.
+    /// Sets how many bytes of output are kept; the rest is counted and dropped while the command continues.
     #[must_use]
     pub fn output_limit(mut self, bytes: u64) -> Self {
         self.output_limit = bytes;
         self
     }
 
-    /// Sets how long processes that outlive the command have between TERM and KILL.
+    /// Sets the time between TERM and KILL for processes that outlive the command.
     #[must_use]
     pub fn leftover_grace(mut self, grace: Duration) -> Self {
         self.leftover_grace = grace;
         self
     }
 
-    /// Refuses what no process could be started with.
+    /// Refuses commands that cannot be started.
     pub(crate) fn check(&self) -> Result<(), Refused> {
         if self.argv.first().is_none_or(|program| program.is_empty()) {
             return Err(Refused::NoProgram);
@@ -147,7 +147,7 @@ impl Command {
         self.check_sizes()
     }
 
-    /// The bytes of arguments and environment, as the kernel counts them.
+    /// The size of arguments and environment, as the kernel counts them.
     pub(crate) fn words(&self) -> usize {
         let arguments = self.argv.iter().map(|word| word.len() + 1);
         let variables = self.environment.iter().map(|(name, value)| name.len() + value.len() + 2);
@@ -193,34 +193,21 @@ impl Command {
     }
 }
 
-/// Why a command was not even handed to a slot.
+/// Why a command was refused before it was sent to a slot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The argument list is empty, or its first argument is.
     #[error("the command names no program")]
     NoProgram,
-    /// A NUL byte would end the string early.
+    /// A string contains a NUL byte, which would end it early.
     #[error("{place} holds a NUL byte")]
-    NulByte {
-        /// Which part of the command.
-        place: &'static str,
-    },
+    NulByte { place: &'static str },
     /// A variable without a name, or with `=` in it.
     #[error("{name:?} is not the name of a variable")]
-    VariableName {
-        /// The name.
-        name: String,
-    },
-    /// More than a slot takes.
+    VariableName { name: String },
+    /// A part exceeds the limit of a slot.
     #[error("{part} of {bytes} bytes; at most {most} are taken")]
-    TooLarge {
-        /// Which part of the command.
-        part: &'static str,
-        /// How large it is.
-        bytes: usize,
-        /// How large it may be.
-        most: usize,
-    },
+    TooLarge { part: &'static str, bytes: usize, most: usize },
 }
 
 #[cfg(test)]

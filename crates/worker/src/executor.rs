@@ -10,12 +10,12 @@ use crate::command::Command;
 use crate::ended::{Ended, Status};
 use crate::outputs::Outputs;
 
-/// The exit code that asks for another attempt.
+/// The exit code that requests a retry.
 const TRY_AGAIN: i32 = 75;
-/// The pause before that attempt.
+/// The delay of that retry.
 const TRY_AGAIN_MS: u64 = 5_000;
 
-/// The command that does this job, or why there is none.
+/// The command for this job, or why there is none.
 pub fn command(job: &AssignedJob, file: &WorkerFile) -> Result<Command, Failure> {
     if let Some(typed) = file.types.get(&job.job_type) {
         return Ok(Command::new(typed.run.clone()).stdin(job.params.get().as_bytes().to_vec()));
@@ -46,7 +46,7 @@ fn exec_command(exec: Exec) -> Result<Command, Failure> {
     Ok(command.stdin(exec.stdin.unwrap_or_default().into_bytes()))
 }
 
-/// Adds the variables that every job's process gets.
+/// Adds the variables that the process of every job gets.
 pub(crate) fn with_contract(
     command: Command,
     job: &AssignedJob,
@@ -74,13 +74,13 @@ pub fn with_access(command: Command, token: &str, trust: &Trust) -> Command {
     }
 }
 
-/// What the end of a command means, with the value that it left, or why that is none.
+/// The outcome for the end of a command, with its value, or why there is none.
 pub(crate) fn outcome(ended: &Ended, cancelled: bool, external: bool, value: Value) -> OutcomeReport {
     if cancelled {
         return report(Outcome::Cancelled, None);
     }
     match &ended.status {
-        // The work continues outside: another party reports its outcome.
+        // The work continues externally: another party reports its outcome.
         Status::Exit(0) if external => report(Outcome::Started, None),
         Status::Exit(0) => match value {
             Ok(value) => OutcomeReport { value, ..report(Outcome::Succeeded, None) },

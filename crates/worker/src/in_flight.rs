@@ -1,5 +1,4 @@
-//! The attempts of a worker, with the order that each was given and the messages of each that were not answered
-//! yet.
+//! The attempts of a worker, each with its order and its unanswered messages.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +10,18 @@ use tokio::task::Id;
 use crate::attempt::Order;
 use crate::outbox::{OutboundMessage, Reply};
 
-/// One attempt at hand.
+/// One attempt.
 struct Holding {
     lease: LeaseId,
     task: Id,
     order: watch::Sender<Order>,
-    /// Whether its slot is free again: its command has ended.
+    /// Whether its slot is free: its command has ended.
     free: bool,
-    /// What it has to say, until it is answered.
+    /// Its unanswered message.
     message: Option<OutboundMessage>,
 }
 
-/// All attempts at hand.
+/// All attempts of the worker.
 #[derive(Default)]
 pub(crate) struct InFlight(BTreeMap<AttemptId, Holding>);
 
@@ -31,34 +30,34 @@ impl InFlight {
         self.0.insert(attempt, Holding { lease, task, order, free: false, message: None });
     }
 
-    /// Slots that are taken.
+    /// The number of slots in use.
     pub fn busy(&self) -> usize {
         self.0.values().filter(|holding| !holding.free).count()
     }
 
-    /// Whether this one's command still runs, as far as is known here.
+    /// Whether the command of this attempt still runs, as far as is known here.
     pub fn is_busy(&self, attempt: AttemptId) -> bool {
         self.0.get(&attempt).is_some_and(|holding| !holding.free)
     }
 
-    /// A task has ended; which attempt it had, and its lease.
+    /// Removes the attempt of a task that ended; returns the attempt and its lease.
     pub fn remove(&mut self, task: Id) -> Option<(AttemptId, LeaseId)> {
         let (&attempt, _) = self.0.iter().find(|(_, holding)| holding.task == task)?;
         self.0.remove(&attempt).map(|holding| (attempt, holding.lease))
     }
 
-    /// The attempts to name when coming back.
+    /// The attempts to name in the next hello.
     pub fn list(&self) -> Vec<AttemptRef> {
         let own = self.0.iter().filter(|(_, holding)| *holding.order.borrow() < Order::Lost);
         own.map(|(&attempt, holding)| AttemptRef { attempt, lease: holding.lease }).collect()
     }
 
-    /// Whether this attempt is being worked on.
+    /// Whether this attempt is running.
     pub fn goes_on(&self, attempt: AttemptId) -> bool {
         self.0.get(&attempt).is_some_and(|holding| *holding.order.borrow() < Order::Lost)
     }
 
-    /// Tells an attempt what to do; an order never falls. One that is lost waits for no answer any more.
+    /// Sends an order to an attempt; an order never decreases. A lost attempt no longer waits for a reply.
     pub fn tell(&mut self, attempt: AttemptId, order: Order) {
         let Some(holding) = self.0.get_mut(&attempt) else { return };
         holding.order.send_if_modified(|current| {
@@ -71,13 +70,13 @@ impl InFlight {
         }
     }
 
-    /// Tells all that they are lost.
+    /// Marks all attempts as lost.
     pub fn lose_all(&mut self) {
         self.lose_where(|_| true);
     }
 
-    /// Marks the attempts whose command still runs as lost. An outcome that was not answered yet is harmless: a
-    /// server that has given the job to another refuses it.
+    /// Marks the attempts whose command still runs as lost. An unanswered outcome may be sent later: a server that
+    /// has assigned the job to another worker refuses it.
     pub fn lose_running(&mut self) {
         self.lose_where(|holding| !holding.free);
     }
@@ -88,7 +87,7 @@ impl InFlight {
         meant.into_iter().for_each(|attempt| self.tell(attempt, Order::Lost));
     }
 
-    /// Ends when no process is left of the attempts that are lost by now.
+    /// Resolves when no process of the lost attempts is left.
     pub fn all_stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let orders = self.0.values().map(|holding| &holding.order);
         let lost: Vec<_> = orders.filter(|order| *order.borrow() == Order::Lost).cloned().collect();
@@ -99,7 +98,7 @@ impl InFlight {
         }
     }
 
-    /// Keeps a message until it is answered; the messages to send now.
+    /// Keeps a message until it is answered; returns the messages to send now.
     pub fn keep(&mut self, message: OutboundMessage) -> Vec<ToServer> {
         let Some(holding) = self.0.get_mut(&message.attempt) else { return Vec::new() };
         if *holding.order.borrow() == Order::Lost {
@@ -111,7 +110,7 @@ impl InFlight {
         messages
     }
 
-    /// Everything that was not answered, to be said again on a new connection.
+    /// All unanswered messages, to be sent again on a new connection.
     pub fn unanswered(&self) -> Vec<ToServer> {
         let outbound = self.0.values().filter_map(|holding| holding.message.as_ref());
         outbound.flat_map(|message| message.messages.iter().cloned()).collect()
@@ -138,13 +137,13 @@ impl InFlight {
     fn answer(&mut self, attempt: AttemptId, to: Word, reply: Reply) {
         let Some(holding) = self.0.get_mut(&attempt) else { return };
         if let Some(message) = holding.message.take_if(|message| last(message) == Some(to)) {
-            // A receiver that no longer waits has ended, which its task reports.
+            // A receiver that was dropped belongs to an ended task, which reports it.
             let _ = message.reply.send(reply);
         }
     }
 }
 
-/// What the last message of a message is.
+/// The kind of the last part of a message.
 fn last(message: &OutboundMessage) -> Option<Word> {
     match message.messages.last()? {
         ToServer::Log { .. } => Some(Word::Log),

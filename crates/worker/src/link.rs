@@ -7,14 +7,15 @@ use jobhall_protocol::{ToServer, ToWorker};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Messages put into one frame at most.
+/// Maximum number of messages in one frame.
 const GATHERED: usize = 1_024;
-/// The time limit for the server to accept a goodbye.
+/// Time limit for the server to receive a leave.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// See the module. Dropping it breaks the connection.
+/// An open connection. Dropping it breaks the connection.
 pub(crate) struct Link {
-    /// Unbounded: an attempt sends nothing more until it was answered, and there are as many attempts as slots.
+    /// Unbounded: an attempt sends nothing more until it was answered, and there are at most as many attempts as
+    /// slots.
     to_writer: mpsc::UnboundedSender<ToServer>,
     from_server: SessionReceiver,
     writer: JoinHandle<()>,
@@ -29,7 +30,7 @@ impl Link {
 
     /// Queues a message. Only the replies show whether it arrived.
     pub fn say(&self, message: ToServer) {
-        // A writer that has ended has done so because the connection broke, which the reader learns.
+        // If the writer has ended, the connection is broken, which the reader reports.
         let _ = self.to_writer.send(message);
     }
 
@@ -38,7 +39,7 @@ impl Link {
         self.from_server.next().await
     }
 
-    /// Closes the session, and waits until the server has received that.
+    /// Closes the session, and waits until the server has received the leave.
     pub async fn leave(mut self) {
         self.say(ToServer::Leave {});
         let closed = async { while self.next().await.is_ok() {} };

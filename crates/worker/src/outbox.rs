@@ -5,26 +5,23 @@ use jobhall_core::AttemptId;
 use jobhall_protocol::{Code, ToServer};
 use tokio::sync::{mpsc, oneshot};
 
-/// What an attempt has to say, until it was answered.
+/// Messages of an attempt until they are answered.
 pub(crate) struct OutboundMessage {
-    /// Which attempt.
     pub attempt: AttemptId,
     /// The messages; the answer to the last one is the answer to all.
     pub messages: Vec<ToServer>,
-    /// Where the answer goes.
     pub reply: oneshot::Sender<Reply>,
 }
 
 /// The server's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// It was taken.
+    /// The server accepted the message.
     Taken,
-    /// It was refused.
+    /// The server refused the message.
     Refused(Code, String),
 }
 
-/// See the module.
 #[derive(Clone)]
 pub(crate) struct Outbox {
     attempt: AttemptId,
@@ -36,7 +33,7 @@ impl Outbox {
         Outbox { attempt, outbound }
     }
 
-    /// The answer; none if the attempt is lost.
+    /// Sends messages; returns the reply, or none if the attempt is lost.
     pub async fn send(&self, messages: Vec<ToServer>) -> Option<Reply> {
         let (reply, answer) = oneshot::channel();
         self.outbound.send(OutboundMessage { attempt: self.attempt, messages, reply }).await.ok()?;

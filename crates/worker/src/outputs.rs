@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jobhall_protocol::ARTIFACTS;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 
-/// Names that are looked at in all.
+/// Maximum number of names read in total.
 const LOOKED_AT: usize = 4 * ARTIFACTS;
-/// Directories in each other.
+/// Maximum depth of directories.
 const DEPTH: usize = 32;
 
 /// The name of the directory for artifacts.
@@ -25,25 +25,25 @@ const OUTPUT: &str = "output";
 /// The mode of the directories: accessible only to the owner.
 const MODE: u32 = 0o700;
 
-/// The directory in which a job leaves its result and its artifacts; removed when this is dropped.
+/// The directory for the result and the artifacts of a job; removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     folder: tempfile::TempDir,
 }
 
-/// Directories that jobs left as they had found them, for the next ones: making and removing them costs a short job
-/// more than anything else around it.
+/// Directories that jobs left untouched, for reuse: creating and removing them costs more than anything else around a
+/// short job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spare(Arc<Mutex<Vec<Outputs>>>);
 
 impl Spare {
-    /// A new, empty one.
+    /// An empty directory.
     pub(crate) fn take(&self) -> io::Result<Outputs> {
         let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.map_or_else(Outputs::new, Ok)
     }
 
-    /// Keeps it if it is as good as new.
+    /// Keeps the directory for reuse if it is unchanged.
     pub(crate) fn put(&self, left: Outputs) {
         if left.is_untouched() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(left);
@@ -58,7 +58,7 @@ impl Outputs {
         Ok(Outputs { folder })
     }
 
-    /// Whether there is nothing in it, as in a new one.
+    /// Whether the directory is unchanged.
     pub(crate) fn is_untouched(&self) -> bool {
         let looked = || -> io::Result<bool> {
             let folder = open_folder(CWD, self.folder.path().as_os_str())?;
@@ -82,16 +82,16 @@ impl Outputs {
     }
 }
 
-/// What is in the directory for artifacts.
+/// The content of the directory for artifacts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Plain files by their paths in it, sorted.
+    /// Regular files by their relative paths, sorted.
     pub(crate) files: Vec<PathBuf>,
-    /// What cannot be kept, and why.
+    /// Entries that cannot be stored, and why.
     pub(crate) odd: Vec<(PathBuf, String)>,
 }
 
-/// Looks through the directory, within bounds.
+/// Scans the directory, within limits.
 pub(crate) fn look(output: &Path) -> Found {
     let mut found = Found::default();
     let mut looked_at = 0;
@@ -141,7 +141,7 @@ fn walk(folder: &OwnedFd, place: &Path, depth: usize, looked_at: &mut usize, fou
     }
 }
 
-/// The names in a directory, at most so many.
+/// The names in a directory, up to a limit.
 fn names(folder: &OwnedFd, most: usize) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
@@ -154,7 +154,7 @@ fn names(folder: &OwnedFd, most: usize) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// A plain file in a directory, by its path in it, and its size.
+/// Opens a regular file in a directory by its relative path; returns it with its size.
 pub(crate) fn open(directory: &Path, path: &Path) -> io::Result<(File, u64)> {
     let mut folder = open_folder(CWD, directory.as_os_str())?;
     let owner = rustix::fs::fstat(&folder)?.st_uid;
@@ -175,7 +175,7 @@ pub(crate) fn open(directory: &Path, path: &Path) -> io::Result<(File, u64)> {
     Ok((file, about.len()))
 }
 
-/// Whether a directory is as it was made.
+/// Whether a directory has its original owner and mode.
 fn is_own(folder: &OwnedFd) -> io::Result<bool> {
     let about = rustix::fs::fstat(folder)?;
     Ok(about.st_mode & 0o7777 == MODE && about.st_uid == rustix::process::geteuid().as_raw())

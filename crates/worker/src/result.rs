@@ -11,21 +11,20 @@ use serde_json::value::RawValue;
 
 use crate::outputs;
 
-/// Up to this size it is found out whether a large result is JSON.
+/// Maximum size of a result that is checked for being JSON.
 const JSON_BYTES: u64 = 64 << 20;
 
-/// What a job left as its result.
+/// The result of a job.
 #[derive(Debug)]
 pub(crate) enum Left {
-    /// Nothing.
+    /// No result.
     Nothing,
-    /// A value.
     Value(Box<RawValue>),
     /// A file of this media type.
     File(&'static str),
 }
 
-/// Looks at the file of the result.
+/// Reads the result file.
 pub(crate) fn look(path: &Path) -> io::Result<Left> {
     let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
     let (mut file, size) = match outputs::open(folder, Path::new(name)) {
@@ -54,7 +53,7 @@ fn value(text: &[u8]) -> Option<Box<RawValue>> {
     RawValue::from_string(json.as_str().to_owned()).ok()
 }
 
-/// What the bytes of a file are, found out without having them all in memory.
+/// The media type of a file, determined without reading it into memory as a whole.
 fn media_type(mut file: File, size: u64) -> io::Result<&'static str> {
     if !is_text(&mut file)? {
         return Ok("application/octet-stream");
@@ -64,14 +63,14 @@ fn media_type(mut file: File, size: u64) -> io::Result<&'static str> {
     Ok(if json { "application/json" } else { "text/plain; charset=utf-8" })
 }
 
-/// Whether all of it is UTF-8.
+/// Whether the whole file is UTF-8.
 fn is_text(file: &mut File) -> io::Result<bool> {
     let mut bytes = Vec::new();
     loop {
         let read = file.take(64 << 10).read_to_end(&mut bytes)?;
         let sound = match std::str::from_utf8(&bytes) {
             Ok(text) => text.len(),
-            // A character may be cut at the end of what was read.
+            // A character may be split at the end of the buffer.
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             Err(_) => return Ok(false),
         };

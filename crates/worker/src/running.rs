@@ -1,7 +1,7 @@
 //! A running command: its output, a way to stop it, and its end.
 //!
-//! There is no task in between: asking for the next piece of output reads the slot's socket. A slow reader slows
-//! the command; nothing is buffered.
+//! There is no task in between: reading the next chunk of output reads the slot's socket. A slow reader slows the
+//! command; nothing is buffered.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::ended::{Chunk, Ended, Status, Stream};
 use crate::slots::{Slot, Supervisor};
 use crate::wire::{Order, Report};
 
-/// A command in a slot. Dropping it before its end kills the command and all it started, at once.
+/// A command in a slot. Dropping it before its end kills the command and all its processes immediately.
 #[derive(Debug)]
 pub struct Running {
     slot: Slot,
@@ -28,7 +28,7 @@ pub struct Running {
     ended: Option<Ended>,
 }
 
-/// Stops a command from elsewhere. Of no effect once it has ended.
+/// Stops a command from elsewhere. No effect once it has ended.
 #[derive(Clone, Debug)]
 pub struct Stopper {
     writer: Weak<Mutex<OwnedWriteHalf>>,
@@ -36,13 +36,13 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Asks the whole tree to end with TERM, and has it killed after `grace`; at once when that is zero. A second
-    /// call can only hasten it.
+    /// Sends TERM to the whole tree, and KILL after `grace`; immediately if that is zero. A second call can only
+    /// shorten the time.
     pub async fn stop(&self, grace: Duration) {
         let Some(writer) = self.writer.upgrade() else { return };
         let mut order = Vec::new();
         Order::encode_stop(&mut order, self.run, grace);
-        // A slot that does not take the order is lost, which its reader learns.
+        // If the slot does not accept the order it is lost, which its reader reports.
         let _lost = writer.lock().await.write_all(&order).await;
     }
 }
@@ -63,7 +63,7 @@ impl Running {
         }
     }
 
-    /// The next piece of output; none when the command and all it started have ended. Nothing is lost when the
+    /// The next chunk of output; none when the command and all its processes have ended. Nothing is lost when the
     /// returned future is dropped.
     pub async fn next(&mut self) -> Option<Chunk> {
         loop {
@@ -84,7 +84,7 @@ impl Running {
         }
     }
 
-    /// Waits for the end; output that was not asked for is dropped.
+    /// Waits for the end; unread output is dropped.
     ///
     /// The slot is free again when this returns.
     pub async fn wait(mut self) -> Ended {
@@ -92,31 +92,31 @@ impl Running {
         self.ended.take().unwrap_or_else(|| Ended::bare(Status::LeaderLost))
     }
 
-    /// Asks the whole tree to end with TERM, and has it killed after `grace`; see [`Stopper::stop`]. Go on asking for
-    /// output: the end comes after it.
+    /// Sends TERM to the whole tree, and KILL after `grace`; see [`Stopper::stop`]. Continue to read output: the end
+    /// comes after it.
     pub async fn stop(&self, grace: Duration) {
         self.stopper.stop(grace).await;
     }
 
-    /// A handle to stop the command with from elsewhere.
+    /// A handle that stops the command from elsewhere.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// The command's process id, once its start was reported.
+    /// The process id of the command, once its start was reported.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// How long nothing was said, as far as the output has been asked for.
+    /// The time since the last output, as far as the output has been read.
     #[must_use]
     pub fn silence(&self) -> Duration {
         self.last_output.elapsed()
     }
 
-    /// When output last came, or the command was handed over.
+    /// When output was last read, or the command was sent to the slot.
     #[must_use]
     pub fn last_output(&self) -> Instant {
         self.last_output
@@ -139,7 +139,7 @@ impl Running {
     }
 }
 
-/// None when the slot is lost, be it by its end or by talking nonsense.
+/// None when the slot is lost, because it ended or sent an invalid report.
 async fn next_report(supervisor: &mut Supervisor) -> Option<Report> {
     loop {
         if let Some(frame) = supervisor.frames.next().ok()? {

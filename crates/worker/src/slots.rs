@@ -19,21 +19,21 @@ use crate::running::Running;
 use crate::supervisor::{CONTROL_GROUP, MONITOR, NO_NEW_PRIVILEGES};
 use crate::wire::{Frames, Order};
 
-/// How slots are made.
+/// Options of slots.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many commands may run at once.
+    /// Maximum number of concurrent commands.
     pub most: usize,
-    /// The program that a slot's processes are started from. The one that runs now, unless told otherwise: by way of
-    /// `/proc`, so that replacing the file of a running worker does not mix two versions.
+    /// The executable of a slot's processes. By default the current one, through `/proc`, so that replacing the file
+    /// of a running worker does not mix two versions.
     pub program: PathBuf,
-    /// The arguments that lead that program to [`crate::supervisor::main`].
+    /// The arguments with which that executable calls [`crate::supervisor::main`].
     pub arguments: Vec<OsString>,
-    /// Whether programs that run as another user by themselves, such as `sudo`, lose that ability in a slot. A worker
-    /// that is not root can kill every process of a command only where this is set.
+    /// Whether setuid programs, such as `sudo`, have no effect in a slot. A worker that is not root can kill every
+    /// process of a command only if this is set.
     pub no_new_privileges: bool,
-    /// A directory of the second version of control groups in which this worker may make a group for each slot; see
-    /// [`crate::supervisor::own_group`]. A further safeguard, needed by nothing.
+    /// A cgroup v2 directory in which this worker may create a group for each slot; see
+    /// [`crate::supervisor::own_group`]. An optional additional safeguard.
     pub control_group: Option<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// All slots of a worker. Dropping it ends every idle one.
+/// All slots of a worker. Dropping it ends the idle ones.
 #[derive(Clone, Debug)]
 pub struct Slots(Arc<Pool>);
 
@@ -60,14 +60,14 @@ struct Pool {
     idle: Mutex<Vec<Supervisor>>,
 }
 
-/// The right to run one command.
+/// Permission to run one command.
 #[derive(Debug)]
 pub struct Slot {
     pool: Arc<Pool>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// The worker's end of one pair of processes. Dropping it ends them and everything they run, at once.
+/// The worker's end of one pair of processes. Dropping it ends them and everything they run, immediately.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pub(crate) reader: OwnedReadHalf,
@@ -77,10 +77,10 @@ pub(crate) struct Supervisor {
     monitor: Child,
 }
 
-/// Why a command was not handed to a slot.
+/// Why a command was not sent to a slot.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The command itself cannot be.
+    /// The command is invalid.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The processes of the slot could not be started.
@@ -89,7 +89,7 @@ pub enum RunError {
 }
 
 impl Slots {
-    /// Slots of which none is started before it is needed.
+    /// Creates slots; processes are started on demand.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let free = Arc::new(Semaphore::new(options.most.min(Semaphore::MAX_PERMITS)));
@@ -102,8 +102,8 @@ impl Slots {
         Slot { pool: Arc::clone(&self.0), _place: Some(place) }
     }
 
-    /// A slot for an assigned command: a free one, or an additional one where commands wait for others. The server
-    /// counts those as if they did not run.
+    /// A slot for an assigned command: a free one, or an additional one if commands wait for others. The server
+    /// counts those as not running.
     #[must_use]
     pub fn take(&self) -> Slot {
         let place = Arc::clone(&self.0.free).try_acquire_owned().ok();
@@ -117,7 +117,7 @@ impl Slots {
         Some(Slot { pool: Arc::clone(&self.0), _place: Some(place) })
     }
 
-    /// Ends all idle slots and waits until their processes are gone.
+    /// Ends all idle slots and waits until their processes have ended.
     pub async fn close_idle(&self) {
         let idle = std::mem::take(&mut *self.0.idle());
         for supervisor in idle {
@@ -131,7 +131,7 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The supervisor used last whose processes are alive.
+    /// The most recently used supervisor whose processes are alive.
     fn take_idle(&self) -> Option<Supervisor> {
         let mut idle = self.idle();
         while let Some(mut supervisor) = idle.pop() {
@@ -147,11 +147,11 @@ impl Slot {
     /// Sends a command to the slot. Its end reports whether it could be started.
     ///
     /// # Errors
-    /// When the command cannot be, or the slot's own processes cannot be started.
+    /// The command is invalid, or the processes of the slot cannot be started.
     pub async fn run(self, command: Command) -> Result<Running, RunError> {
         command.check()?;
         let mut order = Vec::new();
-        // A supervisor that does not take the order has not begun it, so another one may.
+        // A supervisor that does not accept the order has not started it, so another one may.
         while let Some(mut supervisor) = self.pool.take_idle() {
             if supervisor.order(&command, &mut order).await.is_ok() {
                 return Ok(Running::new(self, supervisor));
@@ -162,7 +162,7 @@ impl Slot {
         Ok(Running::new(self, supervisor))
     }
 
-    /// Keeps a supervisor whose command has ended for the next one, as many as there are slots.
+    /// Keeps a supervisor whose command has ended for the next one, at most as many as there are slots.
     pub(crate) fn give_back(&self, supervisor: Supervisor) {
         let mut idle = self.pool.idle();
         if idle.len() < self.pool.options.most {
@@ -195,7 +195,7 @@ impl Supervisor {
     }
 }
 
-/// A job can read the environment of its ancestors, so the slot's processes get only what a job gets.
+/// A job can read the environment of its ancestors, so the slot's processes get the same variables as a job.
 fn monitor(options: &Options, socket: OwnedFd) -> io::Result<Child> {
     let mut program = Program::new(&options.program);
     program

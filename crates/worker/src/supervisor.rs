@@ -33,13 +33,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 pub use group::own_group;
 
-/// The role that the worker asks for; it starts the other one itself.
+/// The role that the worker starts; it starts the other one itself.
 pub(crate) const MONITOR: &str = "monitor";
 const SUPERVISOR: &str = "supervisor";
 pub(crate) const NO_NEW_PRIVILEGES: &str = "--no-new-privileges";
 pub(crate) const CONTROL_GROUP: &str = "--control-group";
 
-/// Runs a process of a slot until the slot ends. `arguments` are those after the hidden command's own name.
+/// Runs a process of a slot until the slot ends. `arguments` are those after the name of the hidden command.
 ///
 /// Its standard input must be the socket to the worker, which is the case when [`crate::Slots`] started it.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -73,7 +73,7 @@ fn play(arguments: &[OsString]) -> io::Result<()> {
     }
 }
 
-/// What both roles do first. Descriptors that the worker itself was started with end here: a command gets none.
+/// The setup of both roles. Descriptors inherited from the worker are closed: a command gets none.
 fn settle_in(name: &CStr) -> io::Result<()> {
     close_fds::set_fds_cloexec(3, &[]);
     rustix::thread::set_name(name)?;

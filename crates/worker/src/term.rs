@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often one looks while nothing is known.
+/// Interval between two checks before the first session.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The term of the leases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Term {
-    /// How long the leases live without a renewal; none before the first session.
+    /// Lifetime of the leases without a renewal; none before the first session.
     lease: Option<Duration>,
-    /// When they were last renewed for sure.
+    /// When they were last certainly renewed.
     since: Instant,
-    /// When a renewal was sent that was not answered yet.
+    /// When an unanswered renewal was sent.
     pub asked: Option<Instant>,
     look_at: Instant,
 }
 
 impl Term {
-    /// Before the first session.
+    /// The term before the first session.
     pub fn unknown() -> Term {
         let now = Instant::now();
         Term { lease: None, since: now, asked: None, look_at: now + LOOK }
     }
 
-    /// Of a session whose hello was sent at this moment.
+    /// The term of a session whose hello was sent at this time.
     pub fn new(lease: Duration, since: Instant) -> Term {
         let mut term = Term { lease: Some(lease), since, asked: None, look_at: since };
         term.looked(Instant::now());
@@ -41,12 +41,12 @@ impl Term {
         self.lease.map_or(LOOK, |lease| lease / part)
     }
 
-    /// When to look next.
+    /// The time of the next check.
     pub fn next(&self) -> Instant {
         self.look_at
     }
 
-    /// Sets when to look next: a sixth of the lease later, and not past the moment when all must be stopped.
+    /// Sets the next check: a sixth of the lease later, and not after the time when all attempts must be stopped.
     pub fn looked(&mut self, now: Instant) {
         let step = now + self.part(6).max(Duration::from_millis(1));
         self.look_at = self.stop_at().filter(|stop| *stop > now).map_or(step, |stop| stop.min(step));
@@ -56,7 +56,7 @@ impl Term {
         Some(self.since + jobhall_client::safe_part(self.lease?))
     }
 
-    /// Whether what is at hand must be stopped.
+    /// Whether all attempts must be stopped.
     pub fn is_over(&self, now: Instant) -> bool {
         self.stop_at().is_some_and(|stop| stop <= now)
     }
@@ -66,7 +66,7 @@ impl Term {
         self.asked.is_none() && now >= self.since + self.part(3) - self.part(60)
     }
 
-    /// Whether a renewal was not answered although it should have been.
+    /// Whether a renewal was not answered in time.
     pub fn is_unanswered(&self, now: Instant) -> bool {
         self.asked.is_some_and(|asked| now >= asked + self.part(6))
     }

@@ -23,16 +23,16 @@ use crate::outputs::Spare;
 use crate::slots::Slots;
 use crate::term::Term;
 
-/// Messages of attempts that may wait for the loop.
+/// Maximum number of queued messages of attempts.
 const OUTBOUND: usize = 1_024;
 
 /// A job that ends within this time is accepted by its outcome, which saves a frame.
 const ACCEPT: Duration = Duration::from_millis(20);
 
-/// How a worker is asked to shut down.
+/// The requested kind of shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shutdown {
-    /// Go on.
+    /// Continue.
     None,
     /// Take no further jobs, finish the running ones.
     Drain,
@@ -40,15 +40,15 @@ pub enum Shutdown {
     Now,
 }
 
-/// What a worker works with.
+/// The options of a worker.
 pub struct WorkerOptions {
-    /// The client, with the worker's credential.
+    /// The client, with the worker's token.
     pub client: Client,
-    /// Who it is and what it runs.
+    /// The configuration of the worker.
     pub file: WorkerFile,
-    /// How it runs commands.
+    /// The slots for commands.
     pub slots: Slots,
-    /// When it is to end.
+    /// The requested shutdown.
     pub shutdown: watch::Receiver<Shutdown>,
 }
 
@@ -82,7 +82,7 @@ pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
     Ok(())
 }
 
-/// The jobs this worker takes: those of its types, and `exec` where it is allowed.
+/// The jobs that this worker accepts: those of its types, and `exec` if it is allowed.
 fn accepts(file: &WorkerFile) -> String {
     let mut types: Vec<&str> = file.types.keys().map(String::as_str).collect();
     if file.allow_exec {
@@ -95,7 +95,7 @@ fn accepts(file: &WorkerFile) -> String {
     }
 }
 
-/// Waits for the moment of the first one; for ever if there is none.
+/// Waits for the time of the first entry; forever if there is none.
 async fn due(first: Option<&(Instant, AttemptId, LeaseId)>) {
     match first {
         Some((at, ..)) => sleep_until(*at).await,
@@ -107,26 +107,25 @@ type Connecting = Pin<Box<dyn Future<Output = Result<Session, ClientError>> + Se
 
 /// The state of the connection to the server.
 enum Way {
-    /// None until this moment.
+    /// Disconnected until this time.
     Away(Instant),
-    /// It is being made; when the hello was said at the earliest.
+    /// Connecting; the earliest time at which the hello was sent.
     Opening(Connecting, Instant),
-    /// It is open.
     Open(Box<Link>),
 }
 
-/// What comes along the way.
+/// Events of the connection.
 enum News {
-    /// It is time to try.
+    /// It is time to connect.
     Try,
-    /// The answer to a hello that was said at this moment.
+    /// The response to a hello that was sent at this time.
     Answer(Result<Session, ClientError>, Instant),
     /// Messages of the server.
     Frame(Result<Vec<ToWorker>, ClientError>),
 }
 
 impl Way {
-    /// What comes next. Nothing is lost when the returned future is dropped.
+    /// The next event. Nothing is lost when the returned future is dropped.
     async fn next(&mut self) -> News {
         match self {
             Way::Away(until) => {
@@ -148,7 +147,7 @@ struct Worker {
     /// The configured name, until it was compared with the name that the server uses.
     named: Option<String>,
     in_flight: InFlight,
-    /// What the last hello named.
+    /// The attempts named in the last hello.
     brought: Vec<AttemptRef>,
     tasks: JoinSet<()>,
     spare: Spare,
@@ -156,11 +155,11 @@ struct Worker {
     way: Way,
     patience: Backoff,
     term: Term,
-    /// What is to be accepted, and when; the earliest first.
+    /// Attempts to accept, and when; the earliest first.
     accepts: VecDeque<(Instant, AttemptId, LeaseId)>,
     /// Assignments received in this session.
     heard: i64,
-    /// The credit last given in this session.
+    /// The last credit sent in this session.
     said: Option<i64>,
 }
 
@@ -254,9 +253,9 @@ impl Worker {
         self.in_flight.unanswered().into_iter().for_each(|message| self.say(message));
     }
 
-    /// The server has renewed the lease of an attempt that was stopped while the hello was on its way. That lease must
-    /// end: the job is then retried as after any lost lease, whereas a report would count as a crash of the job. The next
-    /// hello names only what goes on.
+    /// The server has renewed the lease of an attempt that was stopped after the hello was sent. That lease must end:
+    /// the job is then retried as after any lost lease, whereas a report would count as a crash of the job. The next
+    /// hello names only the running attempts.
     fn abandon(&mut self, session: Session) {
         tracing::warn!("the server answered after attempts had been stopped: their leases are given up");
         if !session.welcome.kept.iter().any(|attempt| self.in_flight.goes_on(*attempt)) {
@@ -297,7 +296,7 @@ impl Worker {
         self.in_flight.add(attempt, lease, task, order);
     }
 
-    /// Accepts what is due. An attempt that has reported its end by now needs no accept.
+    /// Accepts attempts that are due. An attempt that has already reported its end needs no accept.
     fn accept(&mut self) {
         let now = Instant::now();
         while let Some((_, attempt, lease)) = self.accepts.pop_front_if(|(at, ..)| *at <= now) {
@@ -324,9 +323,9 @@ impl Worker {
         }
     }
 
-    /// Sends how many jobs may be assigned in total: those received, and one per free slot. So no message that crosses
-    /// on the wire can make it wrong. Commands that wait for others are counted too; the server knows them and
-    /// assigns more accordingly, which makes the number of free slots here negative.
+    /// Sends the total number of jobs that may be assigned: those received, plus one per free slot. The total stays
+    /// correct when messages cross on the wire. Commands that wait for others are counted too; the server knows them
+    /// and assigns more accordingly, which makes the number of free slots here negative.
     fn credit(&mut self, wants_jobs: bool) {
         let room = self.count.cast_signed() - self.in_flight.busy() as i64;
         let total = self.heard + if wants_jobs { room } else { room.min(0) };
@@ -336,13 +335,14 @@ impl Worker {
         }
     }
 
-    /// Stops what could not be renewed in time. An outcome that is known by then is kept for a server that comes back,
-    /// unless this worker is about to end.
+    /// Stops attempts that were not renewed in time. A known outcome is kept for a server that comes back, unless
+    /// this worker is shutting down.
     fn too_late(&mut self, ending: Shutdown) {
         if self.in_flight.busy() > 0 {
             tracing::warn!("the leases could not be renewed in time: running commands are stopped");
             if matches!(self.way, Way::Open(_)) {
-                // This worker stood still. A later renewal of this session would keep the leases of what is stopped here.
+                // This worker was suspended. A later renewal in this session would keep the leases of the attempts
+                // that are stopped here.
                 self.away("no renewal was sent in time");
             }
         }
@@ -353,7 +353,7 @@ impl Worker {
         }
     }
 
-    /// Renews, notices a server that no longer answers, and stops what could not be renewed in time.
+    /// Renews the leases, detects a server that no longer answers, and stops attempts that were not renewed in time.
     fn beat(&mut self, ending: Shutdown) {
         let now = Instant::now();
         if self.term.is_over(now) {

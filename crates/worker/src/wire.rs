@@ -11,17 +11,17 @@ use std::time::Duration;
 use crate::command::{Command, Environment, MOST_STDIN, MOST_WORDS};
 use crate::ended::{Chunk, Ended, Status, Stream};
 
-/// The most bytes of output in one frame.
+/// Maximum size of output in one frame.
 pub(crate) const MOST_CHUNK: usize = 64 << 10;
 
-/// The longest frame that can be right: a command with everything it may have. An empty argument is one byte for the
-/// kernel and eight of length here.
+/// Maximum size of a valid frame: a command at all its limits. An empty argument counts one byte for the kernel and
+/// eight bytes of length here.
 const MOST_FRAME: usize = MOST_STDIN + 9 * MOST_WORDS + MOST_CHUNK;
 
-/// The most buffer capacity that is kept after a large frame was read.
+/// Maximum buffer capacity kept after a large frame was read.
 const MOST_IDLE: usize = 1 << 20;
 
-/// A frame that no end of this version would send.
+/// A frame that this version never sends.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a malformed frame")]
 pub(crate) struct Malformed;
@@ -33,14 +33,14 @@ pub(crate) enum Order {
     Stop { run: u64, grace: Duration },
 }
 
-/// From the supervisor to the worker, in the order in which it happened.
+/// From the supervisor to the worker, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     Started {
         pid: u32,
     },
     Output(Chunk),
-    /// Output past the limit is still coming.
+    /// Output beyond the limit is still being written.
     Dropping,
     Ended(Ended),
 }
@@ -98,7 +98,7 @@ impl Report {
     }
 }
 
-/// Bytes as they arrive, cut into frames.
+/// Received bytes, split into frames.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     bytes: Vec<u8>,
@@ -106,7 +106,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Where to append what arrives; always with capacity for a full chunk.
+    /// The buffer for received bytes; always with capacity for a full chunk.
     pub(crate) fn space(&mut self) -> &mut Vec<u8> {
         self.bytes.drain(..self.read);
         self.read = 0;
@@ -117,7 +117,7 @@ impl Frames {
         &mut self.bytes
     }
 
-    /// The next whole frame, without its length.
+    /// The next complete frame, without its length.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, Malformed> {
         let Some((length, _)) = self.bytes[self.read..].split_first_chunk::<4>() else { return Ok(None) };
         let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| Malformed)?;
@@ -142,7 +142,7 @@ fn frame(out: &mut Vec<u8>, kind: u8, fields: impl FnOnce(&mut Vec<u8>)) {
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// A frame of output straight from the buffer it was read into.
+/// A frame of output, encoded from the buffer it was read into.
 pub(crate) fn put_output(out: &mut Vec<u8>, at_ms: u64, stream: Stream, bytes: &[u8]) {
     frame(out, OUTPUT, |out| {
         put_number(out, at_ms);
@@ -215,7 +215,7 @@ fn put_status(out: &mut Vec<u8>, status: &Status) {
     put_bytes(out, second.as_bytes());
 }
 
-/// The rest of a frame.
+/// The remaining fields of a frame.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

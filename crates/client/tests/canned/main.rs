@@ -1,4 +1,4 @@
-//! The client against a server that says exactly what it is told to, right or wrong.
+//! The client against a server with scripted responses, valid or not.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod server;
@@ -260,7 +260,7 @@ async fn a_stream_of_something_else_is_refused() {
 #[tokio::test]
 async fn a_followed_log_is_taken_up_where_it_broke() {
     let cut = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhello ".to_owned();
-    // This hall does not heed the range of a log that is followed, and begins anew.
+    // This server ignores the range of a followed log, and starts from the beginning.
     let server = Server::start(vec![cut, answer(200, "hello world")]).await;
     let mut log = client(&server).follow_log(7, Some("7-1"), 0);
     let mut bytes = Vec::new();
@@ -302,7 +302,7 @@ fn artifact(digest: &str) -> String {
     )
 }
 
-/// A file with these words, to be put as of another size.
+/// An upload of a file with this text, announced with another size.
 fn upload(words: &str, size: u64) -> Upload<'static> {
     use std::io::{Seek as _, Write as _};
     let mut file = tempfile::tempfile().unwrap();
@@ -330,7 +330,7 @@ async fn an_upload_is_believed_only_when_the_hall_has_the_same_bytes() {
 
 #[tokio::test]
 async fn a_file_that_became_shorter_is_told_as_such() {
-    // The server waits for all of it, and the connection breaks first.
+    // The server waits for the whole body, and the connection breaks first.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
     let error = client.put_artifact(upload("hello", 9), |_| {}).await.unwrap_err();

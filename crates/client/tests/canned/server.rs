@@ -1,4 +1,4 @@
-//! One answer per connection, in order; then nobody listens any more.
+//! One response per connection, in order; then connections are refused.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Gives these answers; an empty one is a connection that breaks.
+    /// Starts a server with these responses; an empty one breaks the connection.
     pub async fn start(answers: Vec<String>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("the network of this machine");
         let address = listener.local_addr().expect("an address");
@@ -37,7 +37,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// What was asked, oldest first.
+    /// The requests, oldest first.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("no panic").clone()
     }
@@ -65,12 +65,12 @@ async fn read(stream: &mut TcpStream) -> String {
     }
 }
 
-/// An answer with a status and a body.
+/// A response with a status and a body.
 pub fn answer(status: u16, body: &str) -> String {
     answer_with(status, &[("content-type", "application/json")], body)
 }
 
-/// An answer with headers, whose body ends with the connection.
+/// A response with headers, whose body ends with the connection.
 pub fn answer_with(status: u16, headers: &[(&str, &str)], body: &str) -> String {
     let mut text = format!("HTTP/1.1 {status} said\r\nconnection: close\r\n");
     for (name, value) in headers {

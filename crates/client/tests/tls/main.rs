@@ -1,4 +1,4 @@
-//! A client before a server that speaks TLS: whom it believes and whom not.
+//! A client and a server with TLS: which certificates are trusted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A server whose certificate, for `localhost` alone, an own authority has signed.
+/// A server with a certificate for `localhost`, signed by its own authority.
 struct Server {
     port: u16,
     folder: TempDir,

@@ -6,7 +6,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// The way to a listener that a test plays the hall on.
+/// Uploads to a listener on which a test acts as the server.
 async fn rig() -> (TcpListener, Uploads, Outputs, watch::Sender<Order>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
@@ -50,7 +50,7 @@ async fn an_upload_ends_when_the_lease_is_lost() {
     let hall = async {
         let (stream, request) = heard(&listener).await;
         assert!(request.starts_with("PUT /api/v1/attempts/7-1/artifacts/a HTTP/1.1\r\n"), "{request}");
-        // No answer: the upload would wait for ever.
+        // No response: the upload would wait forever.
         orders.send_replace(Order::Lost);
         stream
     };
@@ -98,7 +98,7 @@ async fn an_upload_that_breaks_is_made_again() {
     fs::write(left.output().join("a"), "body").unwrap();
     let hall = async {
         drop(heard(&listener).await);
-        // It asks whether the hall is there at all, and hears nothing.
+        // It checks whether the server answers, and gets no reply.
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut bytes = Vec::new();

@@ -17,14 +17,14 @@ use super::tree::LONGEST_PAUSE;
 
 const PREFIX: &str = "hall-slot-";
 
-/// How long the kernel is given to empty a killed group.
+/// Time limit for the kernel to empty a killed group.
 const EMPTIED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The group of one slot.
 pub(super) struct Group(PathBuf);
 
 impl Group {
-    /// Makes the group of this process below `place`, after ending what dead monitors left there.
+    /// Creates the group of this process below `place`, after ending groups that dead monitors left there.
     pub(super) fn make(place: &Path) -> io::Result<Self> {
         sweep(place);
         let group = Self(place.join(format!("{PREFIX}{}", std::process::id())));
@@ -40,12 +40,12 @@ impl Group {
         &self.0
     }
 
-    /// Kills whatever is in the group, however fast it forks.
+    /// Kills all processes in the group, however fast they fork.
     pub(super) fn kill(&self) {
         let _nothing_else_to_try = fs::write(self.0.join("cgroup.kill"), "1");
     }
 
-    /// Removes the group once it is empty; one that does not become so is left to a later sweep.
+    /// Removes the group once it is empty; a group that does not become empty is left to a later sweep.
     pub(super) fn remove(&self) {
         let give_up_at = Instant::now() + EMPTIED_WITHIN;
         while fs::remove_dir(&self.0).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) {
@@ -57,12 +57,12 @@ impl Group {
     }
 }
 
-/// Moves this process, and with it all it will start, into a group.
+/// Moves this process, and with it its future children, into a group.
 pub(super) fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Ends the groups of monitors that are gone.
+/// Ends the groups of monitors that have ended.
 fn sweep(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -79,14 +79,15 @@ fn is_gone(pid: u32) -> bool {
     !Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// A process of another process namespace shows as 0 here, and then so would its monitor have been invisible.
+/// Whether processes of the group are visible. A process of another PID namespace shows as 0; its monitor would be
+/// invisible too.
 fn is_visible(group: &Path) -> bool {
     fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|text| text.lines().all(|line| line != "0"))
 }
 
-/// The control group of this process, if it may make groups in it.
+/// The control group of this process, if it may create groups in it.
 ///
-/// It may even where the service manager does not expect it; give it to [`crate::Options`] where the group was
+/// It may be able to even if the service manager does not expect it; pass it to [`crate::Options`] if the group was
 /// delegated to the worker.
 #[must_use]
 pub fn own_group() -> Option<PathBuf> {

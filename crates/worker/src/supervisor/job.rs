@@ -18,10 +18,10 @@ use super::tree::{self, FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, Seen};
 use crate::command::Command;
 use crate::ended::{Ended, Status};
 
-/// How often orphans that ended are taken leave of while the command runs.
+/// Interval at which ended orphans are reaped while the command runs.
 const REAP_EVERY: Duration = Duration::from_secs(1);
 
-/// The command that a slot runs now.
+/// The command that a slot runs.
 pub(super) struct Job {
     pub(super) run: u64,
     main: Pid,
@@ -42,7 +42,7 @@ struct EndOfMain {
     duration: Duration,
 }
 
-/// The tree has been asked to end.
+/// The tree was asked to end.
 struct Ending {
     kill_at: Instant,
     killing: bool,
@@ -67,17 +67,17 @@ impl Job {
         }
     }
 
-    /// Whether the command itself runs, so that its end is worth waiting for.
+    /// Whether the command itself runs.
     pub(super) fn main_runs(&self) -> bool {
         self.end_of_main.is_none()
     }
 
-    /// Whether the tree was asked to end, so that it is looked at again and again.
+    /// Whether the tree was asked to end, so that it must be checked repeatedly.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
 
-    /// How long nothing needs to be looked at.
+    /// The time until the next check.
     pub(super) fn patience(&self) -> Option<Duration> {
         match &self.ending {
             _ if self.gone => None,
@@ -90,7 +90,7 @@ impl Job {
         }
     }
 
-    /// Asks the whole tree to end, and has it killed after `grace`. A later call can only hasten it.
+    /// Asks the whole tree to end, and kills it after `grace`. A later call can only shorten the time.
     pub(super) fn stop(&mut self, grace: Duration) {
         let kill_at = Instant::now() + grace;
         if let Some(ending) = &mut self.ending {
@@ -108,7 +108,7 @@ impl Job {
         }
     }
 
-    /// Looks at the tree and does what is due; the end, when it has come and all output is on its way.
+    /// Checks the tree and does what is due; returns the end when the tree has ended and all output was queued.
     pub(super) fn advance(&mut self, reports: &mut Reports) -> Option<Ended> {
         if !self.gone {
             self.look();
@@ -148,7 +148,7 @@ impl Job {
         self.survivors.extend(killed.into_iter().filter(|process| process.pid != main));
     }
 
-    /// True when no process of the command is left.
+    /// Reaps children; returns true if no process of the command is left.
     fn reap(&mut self) -> bool {
         if self.main_runs() && has_ended(self.main) {
             self.processor = tree::processor_time(self.main);
@@ -177,7 +177,7 @@ impl Job {
     }
 }
 
-/// Whether the process has ended and can still be read about.
+/// Whether the process has ended and was not reaped yet.
 fn has_ended(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     matches!(waitid(WaitId::Pid(pid), options), Ok(Some(_)))

@@ -19,9 +19,9 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, setsid};
 use super::group::Group;
 use super::{CONTROL_GROUP, SUPERVISOR, settle_in, tree};
 
-/// `own` is how many of this process's arguments are the role's; those before are the binary's.
+/// `own` is the number of arguments of the role; those before are the binary's.
 pub(super) fn main(own: usize, place: Option<&Path>) -> io::Result<()> {
-    // Its own session has no terminal: neither an interrupt typed there nor a hang-up of it reaches the slot.
+    // A new session has no terminal: neither an interrupt nor a hang-up of the terminal reaches the slot.
     let _already_leading = setsid();
     settle_in(c"hall-monitor")?;
     let group = place.and_then(make_group);
@@ -32,7 +32,7 @@ pub(super) fn main(own: usize, place: Option<&Path>) -> io::Result<()> {
     waited
 }
 
-/// A slot without its group is still a slot.
+/// A slot works without its group too.
 fn make_group(place: &Path) -> Option<Group> {
     let made = Group::make(place);
     made.inspect_err(|error| eprintln!("jobhall slot: no control group in {}: {error}", place.display())).ok()

@@ -13,13 +13,13 @@ use super::socket::Reports;
 use crate::ended::Stream;
 use crate::wire::{MOST_CHUNK, Report, put_output};
 
-/// How often the worker is notified of output while that output is discarded.
+/// Interval at which the worker is notified of output while that output is discarded.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// The most that a pipe can hold; a process that still writes when the command's tree is gone is not part of it.
+/// Maximum capacity of a pipe; a process that still writes when the command's tree has ended is not part of it.
 const MOST_IN_PIPE: usize = 1 << 20;
 
-/// The two pipes of a command, and what came out of them.
+/// The two pipes of a command, and their counts.
 pub(super) struct Output {
     pipes: [Option<OwnedFd>; 2],
     buffer: Vec<u8>,
@@ -45,12 +45,12 @@ impl Output {
         }
     }
 
-    /// The pipes that are open, with their numbers.
+    /// The open pipes, with their numbers.
     pub(super) fn pipes(&self) -> impl Iterator<Item = (usize, &OwnedFd)> {
         self.pipes.iter().enumerate().filter_map(|(number, pipe)| Some((number, pipe.as_ref()?)))
     }
 
-    /// Reads once from one pipe; the count, or none when there is nothing now. A pipe at its end is closed.
+    /// Reads once from one pipe; returns the count, or none if no data is available. A pipe at its end is closed.
     pub(super) fn pump(&mut self, number: usize, reports: &mut Reports) -> Option<usize> {
         let pipe = self.pipes[number].as_ref()?;
         match read(pipe, &mut self.buffer[..]) {
@@ -66,7 +66,7 @@ impl Output {
         }
     }
 
-    /// Reads the rest of the pipes once no process writes to them; true when all of it was read.
+    /// Reads the rest of the pipes when no process writes to them; returns true when everything was read.
     pub(super) fn drain(&mut self, reports: &mut Reports) -> bool {
         for number in 0..STREAMS.len() {
             let mut drained = 0;
@@ -110,7 +110,7 @@ impl Output {
     }
 }
 
-/// The time of day at the start and a clock that never steps back since.
+/// The time of day at the start plus a monotonic clock.
 struct Clock {
     started_ms: u64,
     started: Instant,

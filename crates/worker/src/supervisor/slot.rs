@@ -16,12 +16,12 @@ use super::{group, settle_in, spawn, tree};
 use crate::ended::{Ended, Status};
 use crate::wire::{Order, Report};
 
-/// What can wake the loop.
+/// An event source of the loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Monitor,
     Orders,
-    /// The worker takes reports again.
+    /// The worker can receive reports again.
     Reports,
     EndOfMain,
     Pipe(usize),
@@ -34,7 +34,7 @@ struct Supervisor {
     job: Option<Job>,
 }
 
-/// Leads a slot until the worker or the monitor is gone, and then leaves no process behind.
+/// Runs a slot until the worker or the monitor has ended, and then leaves no process behind.
 pub(super) fn main(monitor: i32, group: Option<&Path>) -> io::Result<()> {
     settle_in(c"hall-slot")?;
     group.map_or(Ok(()), group::enter)?;
@@ -53,7 +53,7 @@ pub(super) fn main(monitor: i32, group: Option<&Path>) -> io::Result<()> {
     }
 }
 
-/// A number alone may mean another process by now; a parent's cannot while it is the parent.
+/// A process id may refer to another process by now; the id of the parent cannot while it is the parent.
 fn open_monitor(monitor: i32) -> io::Result<OwnedFd> {
     let monitor = Pid::from_raw(monitor).ok_or(io::ErrorKind::InvalidInput)?;
     let handle = pidfd_open(monitor, PidfdFlags::empty())?;
@@ -61,7 +61,7 @@ fn open_monitor(monitor: i32) -> io::Result<OwnedFd> {
 }
 
 impl Supervisor {
-    /// Ends with an error only; an end of file is the worker's will.
+    /// Returns only with an error; end of file means that the worker closed the slot.
     fn lead(&mut self) -> io::Result<()> {
         loop {
             let ready = self.wait()?;
@@ -149,7 +149,7 @@ impl Supervisor {
         self.reports.push(&Report::Ended(Ended::bare(status)));
     }
 
-    /// Output first, so that it precedes the end in the order of reports.
+    /// Output is handled first, so that it precedes the end in the order of reports.
     fn work(&mut self, ready: &[Source]) {
         let Some(job) = &mut self.job else { return };
         for source in ready {

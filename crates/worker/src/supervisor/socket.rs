@@ -8,15 +8,15 @@ use rustix::io::{Errno, read, write};
 
 use crate::wire::{Frames, Order, Report};
 
-/// Reports that the worker has not taken yet; past this the command's output is left in its pipes.
+/// Maximum size of unsent reports; beyond it the output of the command stays in its pipes.
 const MOST_PENDING: usize = 256 << 10;
 
-/// Orders as they come.
+/// Received orders.
 #[derive(Default)]
 pub(super) struct Orders(Frames);
 
 impl Orders {
-    /// Takes what has arrived; an error when the worker is gone.
+    /// Reads the available bytes; an error if the worker has closed the socket.
     pub(super) fn receive(&mut self) -> io::Result<()> {
         match read(io::stdin().as_fd(), spare_capacity(self.0.space())) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -25,14 +25,14 @@ impl Orders {
         }
     }
 
-    /// The next whole order.
+    /// The next complete order.
     pub(super) fn next(&mut self) -> io::Result<Option<Order>> {
         let frame = self.0.next().map_err(io::Error::other)?;
         frame.map(Order::decode).transpose().map_err(io::Error::other)
     }
 }
 
-/// Reports on their way.
+/// Unsent reports.
 #[derive(Default)]
 pub(super) struct Reports {
     bytes: Vec<u8>,
@@ -44,7 +44,7 @@ impl Reports {
         report.encode(&mut self.bytes);
     }
 
-    /// Where output is written to without another copy.
+    /// The buffer to which output is written without another copy.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -57,7 +57,7 @@ impl Reports {
         self.bytes.len() - self.sent < MOST_PENDING
     }
 
-    /// Sends as much as the worker takes now.
+    /// Sends as much as the worker accepts now.
     pub(super) fn send(&mut self) -> io::Result<()> {
         while self.sent < self.bytes.len() {
             match write(io::stdin().as_fd(), &self.bytes[self.sent..]) {

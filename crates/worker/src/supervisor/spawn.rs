@@ -50,7 +50,7 @@ pub(super) fn spawn(command: &Command) -> Result<Spawned, Status> {
     take(child).map_err(|error| not_started(&error))
 }
 
-/// When the handles cannot be had, the command is left to the end of the tree that follows every end.
+/// If the handles cannot be obtained, the command is killed with the tree, as after every end.
 fn take(mut child: Child) -> io::Result<Spawned> {
     let pid = Pid::from_child(&child);
     let missing = || io::Error::other("no pipe");
@@ -74,7 +74,7 @@ fn directory(command: &Command) -> Result<PathBuf, Status> {
     Err(Status::NoDirectory { directory: directory.to_string_lossy().into_owned(), reason })
 }
 
-/// The file of the program: as given when it holds a slash, else the first that can be run in the `PATH`.
+/// The file of the program: as given if it contains a slash, else the first executable in the `PATH`.
 fn find(command: &Command, directory: &Path) -> Result<PathBuf, Status> {
     let program = command.argv.first().map(AsRef::as_ref).unwrap_or(Path::new(""));
     let in_path = !program.as_os_str().as_bytes().contains(&b'/');
@@ -98,7 +98,7 @@ fn find(command: &Command, directory: &Path) -> Result<PathBuf, Status> {
     })
 }
 
-/// The input as a file in memory: it needs no writer while the command runs, and no reader can block on it.
+/// The input as a file in memory: it needs no writer while the command runs, and a reader never blocks on it.
 fn input(bytes: &[u8]) -> rustix::io::Result<OwnedFd> {
     let file = memfd_create(c"stdin", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut written = 0;

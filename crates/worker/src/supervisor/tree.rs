@@ -13,14 +13,14 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal, wait,
 };
 
-/// How long killed processes are waited for before they are given up.
+/// How long to wait for killed processes.
 pub(super) const GIVE_UP: Duration = Duration::from_secs(10);
 
-/// Between two looks at a tree that is ending, at first and at most.
+/// Minimum and maximum interval between two checks of a tree that is ending.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(1);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// How often one kill looks again.
+/// Maximum number of scans of one kill.
 const MOST_LOOKS: usize = 20;
 
 /// One process, distinguished from a later one with the same id by its start time.
@@ -30,7 +30,7 @@ pub(super) struct Process {
     started: u64,
 }
 
-/// Processes seen over several looks, each once.
+/// Processes seen in several scans, each once.
 pub(super) type Seen = HashSet<Process>;
 
 struct Stat {
@@ -69,10 +69,10 @@ pub(super) fn ask_to_end() -> Vec<Process> {
     processes
 }
 
-/// Kills every process below, and looks again until it finds none that it has not killed.
+/// Kills every process below, and scans again until it finds none that it has not killed.
 ///
-/// A process that forks and ends at once can be a step ahead of one look, hardly of several in a row: a chain of 1,500
-/// forks a second that ignored TERM, also with a new session at each, was ended within 200 ms.
+/// A process that forks and exits immediately can escape one scan, but hardly several in a row: a chain of 1,500
+/// forks per second that ignored TERM, also with a new session at each, was ended within 200 ms.
 pub(super) fn kill() -> Seen {
     let mut killed = Seen::new();
     for _ in 0..MOST_LOOKS {
@@ -85,7 +85,7 @@ pub(super) fn kill() -> Seen {
     killed
 }
 
-/// Kills until nothing is left, or until [`GIVE_UP`].
+/// Kills until no process is left, or until [`GIVE_UP`].
 pub(super) fn end_all() {
     let give_up_at = Instant::now() + GIVE_UP;
     let mut pause = FIRST_PAUSE;
@@ -96,7 +96,7 @@ pub(super) fn end_all() {
     }
 }
 
-/// Takes leave of every child that has ended; true when there is none left at all.
+/// Reaps every child that has ended; returns true if no child is left.
 pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -108,14 +108,14 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> bool {
     }
 }
 
-/// Processor time of a process and of the children it waited for; readable until it is reaped.
+/// CPU time of a process and of the children it waited for; readable until it is reaped.
 pub(super) fn processor_time(pid: Pid) -> Duration {
     let ticks = stat(pid.as_raw_nonzero().get()).map_or(0, |stat| stat.ticks);
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_micros(ticks.saturating_mul(1_000_000) / per_second)
 }
 
-/// A pidfd holds on to one process; the number could have been given to another since the scan.
+/// A pidfd refers to one process; the id could have been reused since the scan.
 fn signal(process: Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(process.pid) else { return };
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };

@@ -2,7 +2,7 @@ use super::*;
 
 fn through<T>(encoded: &[u8], decode: impl Fn(&[u8]) -> Result<T, Malformed>) -> T {
     let mut frames = Frames::default();
-    // Byte by byte, as badly as a stream may cut it.
+    // Byte by byte, the worst split of a stream.
     for (index, byte) in encoded.iter().enumerate() {
         frames.space().push(*byte);
         match frames.next().expect("a right frame") {

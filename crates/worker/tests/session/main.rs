@@ -1,4 +1,4 @@
-//! A worker and a server that is unreachable for longer than a lease: what is stopped, and what the server hears of it.
+//! A worker and a server that is unreachable for longer than a lease: what is stopped, and what the server receives.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod rig;
@@ -12,12 +12,12 @@ fn running() -> AttemptId {
     "1-1".parse().unwrap()
 }
 
-/// The attempt whose command ends at once.
+/// The attempt whose command ends immediately.
 fn finished() -> AttemptId {
     "2-1".parse().unwrap()
 }
 
-/// What a worker says about an attempt in the end, or how its session ends without it.
+/// The last message of a worker about an attempt, or the end of its session without one.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Outcome(Outcome),
@@ -25,7 +25,7 @@ enum End {
     Disconnect,
 }
 
-/// Renews until the end, but not for ever.
+/// Renews until the end, with a limit.
 async fn end(connection: &mut Connection, wanted: AttemptId) -> End {
     let mut renewals = 0;
     while renewals < 10 {
@@ -45,7 +45,8 @@ async fn end(connection: &mut Connection, wanted: AttemptId) -> End {
     panic!("the session goes on, and {wanted} has no end");
 }
 
-/// Breaks the connection while a command runs, and does not answer the next hello before the worker has stopped it.
+/// Breaks the connection while a command runs, and answers the next hello only after the worker has stopped the
+/// command.
 async fn no_answer_for_longer_than_a_lease(
     rig: &Rig,
     mut connection: Connection,

@@ -1,4 +1,4 @@
-//! A worker, and a server that says only what a test makes it say.
+//! A worker, and a server that sends only what a test makes it send.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,11 +20,11 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 
 const DEADLINE: Duration = Duration::from_secs(60);
-/// Commands are stopped after half of it.
+/// Commands are stopped after half of this time.
 const LEASE_MS: u64 = 3_000;
 const PROTOCOL: &str = "sec-websocket-protocol";
 
-/// Waits for something that must come, with a deadline far beyond need.
+/// Waits for a condition, with a generous deadline.
 pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !condition() {
@@ -33,7 +33,6 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// See the module.
 pub struct Rig {
     listener: TcpListener,
     folder: tempfile::TempDir,
@@ -42,7 +41,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A worker with two slots that looks for its server.
+    /// A worker with two slots that connects to its server.
     pub async fn start() -> Rig {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
@@ -75,15 +74,15 @@ impl Rig {
         self.folder.path().join("pid")
     }
 
-    /// Whether the process of that script is there.
+    /// Whether the process of that script exists.
     pub fn is_running(&self) -> bool {
         let text = std::fs::read_to_string(self.pid_file()).unwrap_or_default();
         let pid = text.strip_suffix('\n').map(|pid| rustix::process::Pid::from_raw(pid.parse().unwrap()));
         pid.flatten().is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
     }
 
-    /// Nothing of this process goes on, as on a machine that sleeps, until commands must be stopped. The worker runs on the
-    /// thread of the test.
+    /// Blocks this process, like a suspended machine, until commands must be stopped. The worker runs on the thread
+    /// of the test.
     pub fn stand_still(&self) {
         std::thread::sleep(Duration::from_millis(LEASE_MS / 2 + LEASE_MS / 6));
     }
@@ -93,7 +92,7 @@ impl Rig {
         self.ended_by(Shutdown::Now).await;
     }
 
-    /// Drains the worker, for which there is no server any more.
+    /// Drains the worker while it has no server.
     pub async fn drain(self) {
         self.ended_by(Shutdown::Drain).await;
     }
@@ -112,7 +111,7 @@ fn same_protocol(request: &Request, mut response: Response) -> Result<Response, 
     Ok(response)
 }
 
-/// One connection, and what came on it that was not looked at yet.
+/// One connection, and its unread messages.
 pub struct Connection(WebSocketStream<TcpStream>, Vec<ToServer>);
 
 impl Connection {

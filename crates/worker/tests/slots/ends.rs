@@ -1,4 +1,4 @@
-//! How commands end, and how the ones that cannot begin do.
+//! How commands end, and how commands fail to start.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a command is given besides its arguments: variables, input, descriptors and signals, and nothing else.
+//! What a command gets besides its arguments: variables, input, descriptors and signals, and nothing else.
 
 use jobhall_worker::{Command, Environment, INHERITED, Options, Slots, Status};
 use rustix::process::Signal;
@@ -78,7 +78,7 @@ async fn a_command_has_its_own_group_in_a_session_without_terminal() {
     assert!(session != process && session != supervisor, "the session is the monitor's");
 }
 
-/// This process holds a pipe that its children inherit, as a worker's parent may have left it with one.
+/// This process holds a pipe that its children inherit, as a worker's parent may have left one.
 #[tokio::test]
 async fn a_command_has_three_descriptors() {
     let (reader, writer) = std::io::pipe().expect("a pipe");

@@ -1,4 +1,4 @@
-//! The control group of a slot, on machines where this test may make one.
+//! The control group of a slot, on machines where this test may create one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::rig::{Marker, PROGRAM, RunningSlot, eventually, hear, is_alive, pair, script_file};
 use crate::trees::FAMILY;
 
-/// A group of this test's own, so that it sweeps nobody else's.
+/// A group for this test, so that it sweeps no other one.
 struct Place(PathBuf);
 
 impl Place {
@@ -64,7 +64,7 @@ async fn what_a_dead_slot_left_is_swept_by_the_next() {
     let mut running = slots.acquire().await.run(command).await.expect("a slot");
     hear(&mut running, "up\n", 4).await;
     let (supervisor, monitor) = pair(&running);
-    // The supervisor cannot act before it is killed too, as if both died at the same moment.
+    // The supervisor cannot act before it is killed too, as if both died at the same time.
     [(supervisor, Signal::STOP), (monitor, Signal::KILL), (supervisor, Signal::KILL)]
         .into_iter()
         .for_each(|(pid, signal)| crate::rig::send(pid, signal));
@@ -81,7 +81,7 @@ async fn what_a_dead_slot_left_is_swept_by_the_next() {
     assert_eq!(place.groups(), 0);
 }
 
-/// It changes its session at every step, so neither a look nor a process group can hold it.
+/// The process changes its session at every step, so neither a scan nor a process group contains it.
 #[tokio::test]
 async fn a_process_that_hops_through_sessions_ends_with_its_slot() {
     let Some(place) = Place::make("hop") else { return };

@@ -1,4 +1,4 @@
-//! The worker, the monitor or the supervisor is killed: nothing of the command outlives it.
+//! The worker, the monitor or the supervisor is killed: no process of the command survives.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command as Program, Stdio};
@@ -70,7 +70,7 @@ async fn a_slot_that_died_idle_is_replaced() {
     }
 }
 
-/// The monitor is dead, and the supervisor could not act on it.
+/// The monitor is dead, and the supervisor could not react.
 #[tokio::test]
 async fn a_slot_without_monitor_gets_no_command() {
     let slots = slots(1);

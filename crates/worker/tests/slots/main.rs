@@ -1,4 +1,4 @@
-//! Real commands in real slots: how they end, what they say, and that nothing of them is left.
+//! Real commands in real slots: how they end, what they print, and that no process is left.
 
 mod ends;
 mod environment;

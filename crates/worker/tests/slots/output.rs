@@ -1,4 +1,4 @@
-//! What a command says: exact, in order, bounded.
+//! The output of a command: exact, in order, bounded.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ async fn past_the_limit_output_is_counted_and_the_command_runs_on() {
     assert_eq!((chunks.len(), ended.dropped_bytes), (1, 0), "exactly the limit is not past it");
 }
 
-/// A gigabyte, with and without the limit; the peak memory of the supervisor and the growth of this process.
+/// A gigabyte, with and without the limit; measures the peak memory of the supervisor and the growth of this process.
 #[tokio::test]
 async fn a_gigabyte_does_not_grow_memory() {
     let all = 1_000_000_003;
@@ -107,7 +107,7 @@ async fn one_who_does_not_listen_holds_the_command_up_and_loses_nothing() {
     let mut heard = hear(&mut running, "up", 1).await;
     let slots = slots(1);
     for _ in 0..100 {
-        // Time in which a command that nothing holds up would have ended.
+        // Time in which a command that is not blocked would have ended.
         slots.acquire().await.run(Command::new(["true"])).await.expect("a slot").wait().await;
     }
     while let Some(chunk) = running.next().await {
@@ -160,7 +160,7 @@ async fn output_that_is_dropped_breaks_silence_again_and_again() {
         let look = Duration::from_millis(20);
         let heard = async {
             while running.last_output() == before {
-                // No chunk comes; the future is dropped with whatever it had read.
+                // No chunk arrives; the future is dropped with the data it had read.
                 assert!(tokio::time::timeout(look, running.next()).await.is_err());
             }
         };

@@ -1,4 +1,4 @@
-//! The program that the tests of `jobhall-worker` run slots with. It also plays a worker that will be killed.
+//! The program that the tests of `jobhall-worker` run slots with. It also acts as a worker that will be killed.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one command in a slot and passes its output on.
+/// Runs one command in a slot and forwards its output.
 fn worker(argv: Vec<OsString>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.map(|runtime| runtime.block_on(pass_on(argv))) {

@@ -1,4 +1,4 @@
-//! Slots to try, and the eyes that see through `/proc` what is left of a command.
+//! Slots for tests, and checks through `/proc` of what is left of a command.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use jobhall_worker::{Chunk, Command, Ended, Options, Running, Slots, Status, Stream};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Far more than anything here needs, on a busy machine too.
+/// A generous time limit, also for a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 const VARIABLE: &str = "JOBHALL_TEST_MARKER";
@@ -37,7 +37,7 @@ pub async fn status(command: Command) -> Status {
     run(command).await.1.status
 }
 
-/// Everything said on one stream.
+/// All output of one stream.
 pub fn said(chunks: &[Chunk], stream: Stream) -> Vec<u8> {
     chunks.iter().filter(|chunk| chunk.stream == stream).flat_map(|chunk| chunk.bytes.clone()).collect()
 }
@@ -46,7 +46,7 @@ pub fn text(chunks: &[Chunk]) -> String {
     String::from_utf8(said(chunks, Stream::Stdout)).expect("text")
 }
 
-/// Reads output until `word` was said `times` times; how many bytes that took.
+/// Reads output until `word` was printed `times` times; returns the number of bytes read.
 pub async fn hear(running: &mut Running, word: &str, times: usize) -> usize {
     let mut heard = Vec::new();
     while String::from_utf8_lossy(&heard).matches(word).count() < times {
@@ -65,7 +65,7 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// A variable in the environment of every process of a command, by which they are found whatever they did to their
-/// parents. Whatever is left when it goes out of scope is killed.
+/// parents. Remaining processes are killed when it is dropped.
 pub struct Marker(String);
 
 impl Marker {
@@ -84,7 +84,7 @@ impl Marker {
         (VARIABLE, &self.0)
     }
 
-    /// The living processes that carry it.
+    /// The living processes with the variable.
     pub fn carriers(&self) -> BTreeSet<i32> {
         let wanted = format!("{VARIABLE}={}", self.0);
         let carries = |pid: &i32| {

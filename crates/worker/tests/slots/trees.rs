@@ -1,4 +1,5 @@
-//! No survivor: whatever a command starts and whatever that does to hide, it is gone when the command has ended.
+//! No process survives: whatever a command starts, and however those processes hide, they are gone when the command
+//! has ended.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ use crate::rig::{
     slots, start,
 };
 
-/// A child that ignores TERM, a daemon that forked twice into a session of its own, and a child that stopped itself.
-/// Each says "up" when it is.
+/// A child that ignores TERM, a daemon that forked twice into a separate session, and a child that stopped itself.
+/// Each prints "up" when it runs.
 pub const FAMILY: &str = r#"
 trap '' TERM
 sh -c 'echo up; while :; do sleep 1; done' &
@@ -129,7 +130,7 @@ async fn a_command_that_is_let_go_of_is_killed_at_once() {
     eventually("nothing is left", || marker.is_gone() && !is_alive(supervisor) && !is_alive(monitor)).await;
 }
 
-/// Each process starts two more and ends, until the count is used up: parents are gone before they can be killed.
+/// Each process starts two more and exits, until the count is used up: parents are gone before they can be killed.
 #[tokio::test]
 async fn a_family_that_keeps_forking_is_caught() {
     let marker = Marker::new();
@@ -141,7 +142,7 @@ async fn a_family_that_keeps_forking_is_caught() {
     assert_eq!((ended.status, ended.survivors_left), (Status::Exit(0), 0));
 }
 
-/// Each process starts its successor and ends, so that whatever a look finds is gone when it is signalled.
+/// Each process starts its successor and exits, so that each process found by a scan is gone when it is signalled.
 #[tokio::test]
 async fn a_process_that_is_always_a_step_ahead_is_caught() {
     let marker = Marker::new();
