@@ -1,4 +1,4 @@
-//! What a job comes after: the number of a job, or the place of an earlier one in the same request, such as `"#0"`.
+//! Dependencies of a job: the id of a job, or the position of an earlier job in the same request, such as `"#0"`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A job that must end before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// This one.
+    /// The job with this id.
     Job(u64),
-    /// The earlier one at this place of the same request, counted from 0.
+    /// The earlier job at this position in the same request, counted from 0.
     Position(usize),
 }
 
-/// Why a text names no job to come after.
+/// Why a text is not a dependency.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("after: {0:?} is neither the number of a job nor the place of an earlier one, such as \"#0\"")]
 pub struct AfterError(String);
@@ -92,7 +92,7 @@ impl JsonSchema for After {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "The number of a job, or the place of an earlier one in the same request, such as \"#0\".",
+            "description": "The id of a job, or the position of an earlier job in the same request, such as \"#0\".",
             "oneOf": [
                 { "type": "integer", "format": "uint64", "minimum": 1 },
                 { "type": "string", "pattern": "^#[0-9]+$" },

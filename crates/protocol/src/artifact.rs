@@ -1,4 +1,4 @@
-//! What an attempt keeps beside its result.
+//! Artifacts of attempts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,16 +8,16 @@ use crate::timestamp::Timestamp;
 /// A named file of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Artifact {
-    /// What its user calls it, such as `report/index.html`.
+    /// Name given by the user, such as `report/index.html`.
     pub name: String,
     /// The BLAKE3 hash of its content, as 64 hex digits.
     pub digest: String,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub size: u64,
-    /// What kind of bytes.
+    /// Media type of the content.
     pub media_type: String,
-    /// When it was kept.
+    /// When it was stored.
     pub at: Timestamp,
-    /// The attempt that kept it, `{job}-{claim}`.
+    /// The attempt that stored it, `{job}-{claim}`.
     pub attempt: String,
 }

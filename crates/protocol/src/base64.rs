@@ -15,7 +15,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// None unless it is exactly what [`encode`] would write.
+/// None unless the text is exactly what [`encode`] would write.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let body = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     if !text.len().is_multiple_of(4) {
@@ -31,7 +31,7 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
             bytes.push(u8::try_from(bits >> held & 0xff).ok()?);
         }
     }
-    // Bits that no byte has must be zero, so that each text means one thing and each thing has one text.
+    // Unused bits must be zero, so that every value has exactly one text.
     (bits & ((1 << held) - 1) == 0).then_some(bytes)
 }
 

@@ -1,4 +1,5 @@
-//! JSON documents inside a message: themselves in JSON, their text in MessagePack, so that they pass through unread.
+//! JSON documents inside a message: embedded in JSON, and as text in MessagePack, so that they are passed on
+//! unparsed.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -21,7 +22,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     }
 }
 
-/// The same for a field that may be missing.
+/// For an optional field.
 pub(crate) mod optional {
     use serde::{Deserialize, Deserializer, Serializer};
     use serde_json::value::RawValue;
@@ -36,7 +37,7 @@ pub(crate) mod optional {
         }
     }
 
-    /// What says `null` says nothing.
+    /// `null` counts as missing.
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Box<RawValue>>, D::Error> {

@@ -1,4 +1,4 @@
-//! Changing a job that no worker has.
+//! Changes of a job that is not assigned to a worker.
 
 use jobhall_core as core;
 use jobhall_core::needs::{Needs, Uses};
@@ -9,108 +9,108 @@ use serde_json::value::RawValue;
 use crate::submit::{FieldError, Retry, tags, wrong};
 use crate::timestamp::Timestamp;
 
-/// What is to change of a job; what is missing stays as it is. Type, key and queue never change.
+/// Changes of a job; missing fields are unchanged. Type, key and queue never change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditJob {
-    /// What the worker gets.
+    /// Input for the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<RawValue>>,
-    /// Which workers suit.
+    /// Requirements on the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// What it takes of its worker's numbers while it runs, such as `gpu=1`.
+    /// Resources of the worker that the job uses while it runs, such as `gpu=1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uses: Option<String>,
-    /// Whether another worker is preferred to those that had it before.
+    /// Whether retries prefer a worker that has not had the job before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub avoid: Option<bool>,
-    /// When on a day it may start; an empty text: at any time.
+    /// Daily windows in which the job may start; an empty text permits any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<String>,
-    /// Lower goes first.
+    /// Priority; lower values start first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Not before this moment.
+    /// Earliest start time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<Timestamp>,
-    /// When attempts are repeated; what is missing in it stays as it is.
+    /// Retry policy; missing fields are unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// What it weighs against limits; 0 is exempt from them.
+    /// Weight against limits; 0 exempts the job from them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle_factor: Option<u32>,
-    /// How long an attempt may take.
+    /// Time limits of an attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<EditTimeouts>,
-    /// Whose it is; null: nobody's.
+    /// Owner; null removes the owner.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schemars(with = "Option<String>")]
     pub owner: Option<Option<String>>,
-    /// What it is found by.
+    /// Tags for filtering.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
 }
 
-/// How long an attempt may take; what is missing is as the type says.
+/// Time limits of an attempt; missing fields have the values of the type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditTimeouts {
-    /// From its acceptance to its end.
+    /// From acceptance to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_ms: Option<u64>,
-    /// Without any output or progress.
+    /// Without output or progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence_ms: Option<u64>,
 }
 
-/// What is given, even if it is null: only what is missing is none.
+/// Any given value, including null; only a missing field is none.
 #[expect(clippy::option_option, reason = "missing, null and a name are three things")]
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
 impl EditJob {
-    /// Whether nothing is to change.
+    /// Whether no field is given.
     pub fn is_empty(&self) -> bool {
         serde_json::to_string(self).is_ok_and(|text| text == "{}")
     }
 
-    /// The checked params.
+    /// The validated params.
     pub fn checked_params(&self) -> Result<Option<core::Json>, FieldError> {
         self.params.as_ref().map(|params| core::Json::params(params.get())).transpose().map_err(wrong)
     }
 
-    /// The checked needs.
+    /// The validated requirements.
     pub fn checked_needs(&self) -> Result<Option<Needs>, FieldError> {
         let needs = self.needs.as_deref().map(Needs::parse).transpose();
         needs.map_err(|error| FieldError(format!("needs: {error}")))
     }
 
-    /// The checked uses.
+    /// The validated resources.
     pub fn checked_uses(&self) -> Result<Option<Uses>, FieldError> {
         let uses = self.uses.as_deref().map(Uses::parse).transpose();
         uses.map_err(|error| FieldError(format!("uses: {error}")))
     }
 
-    /// The checked windows.
+    /// The validated windows.
     pub fn checked_windows(&self) -> Result<Option<core::Windows>, FieldError> {
         let windows = self.windows.as_deref().map(core::Windows::parse).transpose();
         windows.map_err(|error| FieldError(format!("windows: {error}")))
     }
 
-    /// The checked owner.
+    /// The validated owner.
     pub fn checked_owner(&self) -> Result<Option<Option<core::Owner>>, FieldError> {
         let owner = self.owner.as_ref().map(|owner| owner.as_deref().map(core::Owner::new).transpose());
         owner.transpose().map_err(wrong)
     }
 
-    /// The checked tags.
+    /// The validated tags.
     pub fn checked_tags(&self) -> Result<Option<Vec<core::Tag>>, FieldError> {
         self.tags.as_deref().map(tags).transpose()
     }
 
-    /// The time-outs.
+    /// The time limits.
     pub fn timeouts(&self) -> Option<core::Timeouts> {
         self.timeouts.map(|EditTimeouts { total_ms, silence_ms }| core::Timeouts { total_ms, silence_ms })
     }

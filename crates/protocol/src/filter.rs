@@ -1,42 +1,42 @@
-//! Which jobs are meant: the same words in a list's query and in an operation's body.
+//! Filters of jobs, with the same fields in the query of a list and in the body of an operation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
 
-/// Which jobs are meant; what is missing does not narrow it.
+/// Filter of jobs; missing fields do not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobFilter {
-    /// In one of these states, separated by commas.
+    /// States, separated by commas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Of this type.
+    /// Type of the job.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub job_type: Option<String>,
-    /// With this key.
+    /// Key of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// In this queue.
+    /// Queue of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// Of this group.
+    /// Group of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u64>,
-    /// Of this owner.
+    /// Owner of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// With this tag.
+    /// Tag of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// With this text in type, key, params or error, in any case of letters.
+    /// Text in type, key, params or error, ignoring case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,
-    /// Submitted at this moment or later.
+    /// Submitted at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_after: Option<Timestamp>,
-    /// Submitted before this moment.
+    /// Submitted before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_before: Option<Timestamp>,
 }

@@ -7,48 +7,48 @@ use crate::job::Failure;
 use crate::submit::{SubmitJob, Submitted};
 use crate::timestamp::Timestamp;
 
-/// A group to be made.
+/// A group to create.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateGroup {
-    /// What people call it.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whose it is.
+    /// Owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// What it is found by.
+    /// Tags for filtering.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Jobs that are made with it, all or nothing.
+    /// Jobs to create with the group, all or nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<SubmitJob>,
-    /// Whether it takes no more jobs than these. Only a closed group can end.
+    /// Whether the group accepts no further jobs. Only a closed group can end.
     #[serde(default)]
     pub closed: bool,
 }
 
-/// How many members stand where; each is counted once.
+/// Number of members by state; each member is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupCounts {
-    /// All of them: the sum of the others.
+    /// All members: the sum of the other fields.
     pub total: u64,
-    /// Nobody has begun with them, or they wait for another attempt.
+    /// Members that are not assigned, or wait for another attempt.
     pub pending: u64,
-    /// A worker has them.
+    /// Members that are assigned to a worker.
     pub active: u64,
-    /// Ended well.
+    /// Members that succeeded.
     pub succeeded: u64,
-    /// The work said no.
+    /// Members that failed.
     pub failed: u64,
-    /// The environment broke.
+    /// Members that crashed.
     pub crashed: u64,
-    /// Stopped on request.
+    /// Members that were cancelled.
     pub cancelled: u64,
 }
 
 impl GroupCounts {
-    /// Members that are completed.
+    /// Number of completed members.
     #[must_use]
     pub fn completed(&self) -> u64 {
         self.succeeded + self.failed + self.crashed + self.cancelled
@@ -58,32 +58,32 @@ impl GroupCounts {
 /// A group.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
-    /// Its number. Jobs and groups are numbered together.
+    /// Id of the group. Jobs and groups share one sequence of ids.
     pub id: u64,
-    /// What people call it.
+    /// Display name.
     pub name: Option<String>,
-    /// Whose it is.
+    /// Owner.
     pub owner: Option<String>,
-    /// What it is found by.
+    /// Tags for filtering.
     pub tags: Vec<String>,
     /// `new`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: String,
-    /// Whether it takes no more jobs.
+    /// Whether the group accepts no further jobs.
     pub closed: bool,
-    /// Whether it is being cancelled or was.
+    /// Whether a cancel was requested.
     pub cancel_requested: bool,
-    /// Why it is being cancelled or was.
+    /// Reason of the cancel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// Its members.
+    /// Number of members by state.
     pub counts: GroupCounts,
-    /// The group whose failed members it tries again.
+    /// The group whose failed members this group retries.
     pub retry_of: Option<u64>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it ended.
     pub completed_at: Option<Timestamp>,
-    /// The jobs that were made with it, in order; only in the answer to that.
+    /// The jobs created with the group, in order; only in the response to the creation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<Submitted>,
 }

@@ -1,4 +1,4 @@
-//! Jobs as they are told.
+//! Jobs in responses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -8,7 +8,7 @@ use crate::artifact::Artifact;
 use crate::submit::Timeouts;
 use crate::timestamp::Timestamp;
 
-/// Why something did not succeed.
+/// Why something failed.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// A short word or phrase.
@@ -16,13 +16,13 @@ pub struct Failure {
     /// A text for people.
     #[serde(default)]
     pub explanation: String,
-    /// Anything a program wants to know.
+    /// Additional data for programs.
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub data: Option<Box<RawValue>>,
 }
 
-/// A failure in a request, which must not have what nobody knows.
+/// A failure in a request; unknown fields are refused.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GivenFailure {
@@ -31,53 +31,53 @@ pub(crate) struct GivenFailure {
     /// A text for people.
     #[serde(default)]
     explanation: String,
-    /// Anything a program wants to know.
+    /// Additional data for programs.
     #[serde(default, with = "crate::document::optional")]
     #[schemars(with = "Option<Box<RawValue>>")]
     data: Option<Box<RawValue>>,
 }
 
-/// Reads the failure of a request.
+/// Parses the failure of a request.
 pub(crate) fn given_failure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Failure>, D::Error> {
     let given = Option::<GivenFailure>::deserialize(deserializer)?;
     Ok(given.map(|GivenFailure { reason, explanation, data }| Failure { reason, explanation, data }))
 }
 
-/// One measure of progress.
+/// One indicator of progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Indicator {
-    /// Which measure, of several.
+    /// Name of the indicator, if there are several.
     #[serde(default)]
     pub name: String,
-    /// How far.
+    /// Current value.
     pub step: u64,
-    /// Of how much, if that is known.
+    /// Final value, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Words for people.
+    /// Message for people.
     #[serde(default)]
     pub message: String,
 }
 
-/// One attempt at a job.
+/// One attempt of a job.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     /// `{job}-{claim}`.
     pub id: String,
-    /// Who has or had it.
+    /// The worker of the attempt.
     pub worker: String,
     /// When it was assigned.
     pub assigned_at: Timestamp,
-    /// When the worker took it.
+    /// When the worker accepted it.
     pub accepted_at: Option<Timestamp>,
-    /// When the first progress came.
+    /// When the first progress was reported.
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// How it ended; none while it goes on.
+    /// Outcome; none while the attempt is active.
     pub outcome: Option<String>,
-    /// Why, if it was not a success.
+    /// Error, if the attempt did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }
@@ -85,46 +85,46 @@ pub struct Attempt {
 /// A job.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Job {
-    /// Its number.
+    /// Id of the job.
     pub id: u64,
-    /// What kind of work.
+    /// Type of the job.
     #[serde(rename = "type")]
     pub job_type: String,
-    /// Names the work within its type.
+    /// Key of the job within its type.
     pub key: Option<String>,
-    /// Where it stands in line.
+    /// Queue name.
     pub queue: String,
-    /// What the worker gets.
+    /// Input for the worker.
     pub params: Box<RawValue>,
-    /// Which workers suit.
+    /// Requirements on the worker.
     pub needs: String,
-    /// What it takes of its worker's numbers while it runs.
+    /// Resources of the worker that the job uses while it runs.
     #[serde(default)]
     pub uses: String,
-    /// Whether a retry rather goes to a worker that did not have it.
+    /// Whether retries prefer a worker that has not had the job before.
     #[serde(default)]
     pub avoid: bool,
-    /// When on a day it may start; empty: at any time.
+    /// Daily windows in which the job may start; empty permits any time.
     #[serde(default)]
     pub windows: String,
-    /// The schedule that made it.
+    /// The schedule that submitted the job.
     #[serde(default)]
     pub schedule: Option<String>,
-    /// Lower goes first.
+    /// Priority; lower values start first.
     pub priority: i32,
-    /// What it weighs against limits; 0 is exempt from them.
+    /// Weight against limits; 0 exempts the job from them.
     #[serde(default = "usual_weight")]
     pub throttle_factor: u32,
-    /// Whether someone keeps it from being given to a worker.
+    /// Whether the job is held, so that it is not assigned to a worker.
     #[serde(default)]
     pub hold: bool,
-    /// Where it stands.
+    /// Current state.
     pub state: String,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempt: u32,
-    /// Attempts that may count.
+    /// Maximum number of attempts.
     pub max_attempts: u16,
-    /// Not before this moment.
+    /// Earliest start time.
     pub run_at: Timestamp,
     /// When it was submitted.
     pub created_at: Timestamp,
@@ -134,58 +134,58 @@ pub struct Job {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub completed_at: Option<Timestamp>,
-    /// Who has it, or had it last.
+    /// The current worker, or the last one.
     pub worker: Option<String>,
-    /// How far a live attempt is.
+    /// Progress of the current attempt.
     #[serde(default)]
     pub progress: Vec<Indicator>,
-    /// The result of a success.
+    /// Result of a job that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
-    /// The artifact that is the result of a success, where the value is null; only where one job is asked for.
+    /// The artifact with the result, if the value is null; only in the response for one job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_artifact: Option<Artifact>,
-    /// Why it did not succeed, or the last attempt did not.
+    /// Error of the job, or of its last attempt.
     pub error: Option<Failure>,
-    /// The job this one repeats.
+    /// The job that this one retries.
     pub retry_of: Option<u64>,
-    /// The jobs that must end before it.
+    /// Jobs that must end before this one starts.
     #[serde(default)]
     pub after: Vec<u64>,
-    /// Whether any end of those will do.
+    /// Whether the jobs in `after` may end with any outcome.
     #[serde(default)]
     pub after_any: bool,
-    /// The group it belongs to.
+    /// Group of the job.
     #[serde(default)]
     pub group: Option<u64>,
-    /// Whether it serves its group without being counted.
+    /// Whether the job belongs to its group without being counted.
     #[serde(default)]
     pub attached: bool,
-    /// The job of the same group that it is a copy of.
+    /// The job of the same group that this one is a copy of.
     #[serde(default)]
     pub copy_of: Option<u64>,
-    /// Whose it is.
+    /// Owner.
     #[serde(default)]
     pub owner: Option<String>,
-    /// What it is found by.
+    /// Tags for filtering.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Whether a cancel was requested that the worker has yet to obey.
+    /// Whether a cancel was requested and the worker has not stopped yet.
     #[serde(default)]
     pub cancel_requested: bool,
-    /// Whether its time is over, which the worker has yet to obey.
+    /// Whether the attempt timed out and the worker has not stopped yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timing_out: bool,
-    /// Whether a live attempt takes longer than its type is expected to; only where one job is asked for.
+    /// Whether the current attempt takes longer than expected for its type; only in the response for one job.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub longer_than_expected: bool,
-    /// How long an attempt may take, where the job says so itself.
+    /// Time limits of an attempt that the job itself sets.
     #[serde(default, skip_serializing_if = "is_default")]
     pub timeouts: Timeouts,
-    /// The job whose attempt asked for it.
+    /// The job whose attempt submitted this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
-    /// All attempts, oldest first; only where one job is asked for.
+    /// All attempts, oldest first; only in the response for one job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
 }
@@ -202,20 +202,20 @@ fn is_default(timeouts: &Timeouts) -> bool {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "{T}Page")]
 pub struct Page<T> {
-    /// What is on it.
+    /// Items of the page.
     pub items: Vec<T>,
-    /// Where the next one begins; none after the last.
+    /// Cursor of the next page; none on the last page.
     pub next_cursor: Option<String>,
 }
 
 /// One reason why a job is not running.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
-    /// A stable word for programs.
+    /// Stable code for programs.
     pub code: String,
-    /// Words for people.
+    /// Text for people.
     pub text: String,
-    /// What the words name: jobs, workers, terms, limits, moments. Which names there are depends on the code.
+    /// Data of the text: jobs, workers, terms, limits, times. The names depend on the code.
     #[serde(default)]
     pub data: serde_json::Map<String, serde_json::Value>,
 }
@@ -223,10 +223,10 @@ pub struct Reason {
 /// Why a job is not running.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
-    /// The job.
+    /// Id of the job.
     pub id: u64,
-    /// Its state.
+    /// State of the job.
     pub state: String,
-    /// The reasons, the nearest first.
+    /// Reasons, the most immediate first.
     pub reasons: Vec<Reason>,
 }

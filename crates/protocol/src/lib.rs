@@ -1,7 +1,7 @@
-//! What travels on the wire: requests, answers, problems, session messages and file formats.
+//! Wire types: requests, responses, problems, session messages and file formats.
 //!
-//! Everything here is plain data with one JSON form. Requests refuse fields that they do not know and name them;
-//! answers may gain fields, so readers must not refuse them.
+//! All types are plain data with one JSON form. Requests refuse unknown fields and name them. Responses may gain
+//! fields, so clients must ignore unknown ones.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -55,19 +55,19 @@ pub use token::{Act, CreateToken, CreatedToken, Join, Token, TokenKind, TokenRol
 pub use worker::{Cancel, Change, LogPosition, Moved, SetTimeouts, SetType, TypeSettings, Worker};
 pub use worker_file::{Ability, EXEC, Exec, TypeCommand, WorkerFile};
 
-/// The prefix of every route but those of health.
+/// The prefix of every route except health checks.
 pub const API: &str = "/api/v1";
-/// The header that carries a lease.
+/// The header with a lease.
 pub const LEASE_HEADER: &str = "jobhall-lease";
-/// The header that carries the BLAKE3 digest of a body, as 64 lower-case hex digits.
+/// The header with the BLAKE3 digest of a body, as 64 lower-case hex digits.
 pub const DIGEST_HEADER: &str = "jobhall-digest";
-/// The artifact that is the job's result where the result is not an inline value.
+/// The name of the artifact with the job's result, if the result is not an inline value.
 pub const RESULT_ARTIFACT: &str = "result";
-/// The most bytes of a result that a worker gives as a value; a larger one becomes an artifact.
+/// Maximum size of a result that a worker sends as a value; a larger one becomes an artifact.
 pub const INLINE_RESULT_BYTES: u64 = 64 * 1024;
-/// The most bytes of a failure's explanation.
+/// Maximum size of the explanation of a failure.
 pub const EXPLANATION_BYTES: usize = jobhall_core::bounds::EXPLANATION_BYTES;
-/// The most bytes of one artifact.
+/// Maximum size of one artifact.
 pub const ARTIFACT_BYTES: u64 = 1 << 30;
-/// The most artifacts of one attempt.
+/// Maximum number of artifacts of one attempt.
 pub const ARTIFACTS: usize = 10_000;

@@ -1,4 +1,4 @@
-//! Limits of queues and types, and what is configured for a queue.
+//! Limits of queues and types, and settings of queues.
 
 use jobhall_core as core;
 use jobhall_core::limits::{KeyExpression, check_limits};
@@ -7,40 +7,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::submit::FieldError;
 
-/// How much of a queue or type may go on at once, and how fast.
+/// A limit on the concurrency or the rate of a queue or type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// One bucket for each value of this, such as `owner`, `key.before("/")` or `params.customer.id`; if missing, one
-    /// for all. Jobs without a value share a bucket of their own.
+    /// Partitions the limit: one bucket for each value of this expression, such as `owner`, `key.before("/")` or
+    /// `params.customer.id`; if missing, one bucket for all jobs. Jobs without a value share one bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Weights of jobs (`throttle_factor`) that may be leased at once.
+    /// Maximum total weight (`throttle_factor`) of concurrently leased jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// Weights of jobs that may be claimed over time.
+    /// Maximum rate at which weights of jobs may be claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
 }
 
-/// So many tokens in so much time.
+/// A rate: tokens per time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// Tokens that come in `per_ms`.
+    /// Number of tokens added in `per_ms`.
     pub count: u32,
-    /// The time they come in, evenly.
+    /// The time in which they are added, evenly, in milliseconds.
     pub per_ms: u64,
-    /// Tokens that are saved up at most; `count` if missing.
+    /// Maximum number of saved tokens; `count` if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
 }
 
 impl Limit {
-    /// The checked limits.
+    /// The validated limits.
     ///
     /// # Errors
-    /// The first thing wrong with them, and in which.
+    /// The first invalid limit, and why.
     pub fn checked(limits: &[Limit]) -> Result<Vec<core::limits::Limit>, FieldError> {
         let checked = limits.iter().enumerate().map(|(index, limit)| limit.read(index + 1));
         let checked = checked.collect::<Result<Vec<_>, _>>()?;
@@ -64,25 +64,25 @@ impl From<&core::limits::Limit> for Limit {
     }
 }
 
-/// What is configured for a queue.
+/// Settings of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueSettings {
-    /// The queue.
+    /// Queue name.
     pub name: String,
-    /// Whether none of its jobs are given to workers; those that run go on.
+    /// Whether the queue is paused: its jobs are not assigned; running jobs continue.
     pub paused: bool,
-    /// How much of it may go on at once, and how fast.
+    /// Limits on concurrency and rate.
     pub limits: Vec<Limit>,
 }
 
-/// Configures a queue; what is missing stays as it is.
+/// Changes the settings of a queue; missing fields are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetQueue {
-    /// Whether none of its jobs are given to workers; those that run go on.
+    /// Whether the queue is paused: its jobs are not assigned; running jobs continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// How much of it may go on at once, and how fast; an empty list: any.
+    /// Limits on concurrency and rate; an empty list removes all limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<Limit>>,
 }

@@ -1,4 +1,4 @@
-//! A log told in frames: one line of JSON per chunk, which says when it came and on which stream.
+//! Logs as frames: one line of JSON per chunk, with its time and stream.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::base64;
 use crate::timestamp::Timestamp;
 
-/// The media type of lines of JSON.
+/// The media type of JSON lines.
 pub const NDJSON: &str = "application/x-ndjson";
 
-/// Which of its outputs a process wrote to.
+/// The output stream of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStream {
@@ -20,7 +20,7 @@ pub enum LogStream {
 }
 
 impl LogStream {
-    /// Its name on the wire.
+    /// The name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,19 +30,19 @@ impl LogStream {
     }
 }
 
-/// A chunk of a log. Exactly one of `text` and `base64` is there: bytes that are no UTF-8 travel as base64.
+/// A chunk of a log. It has either `text` or `base64`: bytes that are not UTF-8 are sent as base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogFrame {
-    /// When it came.
+    /// When the chunk was received.
     pub at: Timestamp,
-    /// From where.
+    /// Stream of the chunk.
     pub stream: LogStream,
-    /// Where in the log it begins.
+    /// Offset of its first byte in the log.
     pub offset: u64,
-    /// Its bytes, if they are UTF-8.
+    /// The bytes, if they are UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Its bytes otherwise.
+    /// The bytes as base64, if they are not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
 }
@@ -58,7 +58,7 @@ impl LogFrame {
         LogFrame { at, stream, offset, text, base64 }
     }
 
-    /// Its bytes; none if the frame has neither text nor sound base64.
+    /// The bytes; none if the frame has neither text nor valid base64.
     #[must_use]
     pub fn bytes(&self) -> Option<Vec<u8>> {
         match (&self.text, &self.base64) {

@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
 
-/// What a node does at the moment.
+/// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeRole {
-    /// It decides and writes.
+    /// The node decides and writes.
     Leader,
-    /// It forwards requests to the leader.
+    /// The node forwards requests to the leader.
     Follower,
-    /// It has been silent for ten seconds.
+    /// The node has sent no heartbeat for ten seconds.
     Gone,
 }
 
 impl NodeRole {
-    /// The word for it.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             NodeRole::Leader => "leader",
@@ -31,14 +31,14 @@ impl NodeRole {
 /// One server process of a hall.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
-    /// What it calls itself; another after each start.
+    /// Name of the node; different after each start.
     pub name: String,
-    /// Where other nodes reach it.
+    /// Address for other nodes.
     pub url: String,
-    /// What it does at the moment.
+    /// Current role.
     pub role: NodeRole,
-    /// The version of the program.
+    /// Version of the program.
     pub version: String,
-    /// When it was last heard of.
+    /// When the last heartbeat was received.
     pub seen_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Operations: one change of all jobs that a filter means.
+//! Operations: one change of all jobs that match a filter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use crate::filter::JobFilter;
 use crate::timestamp::Timestamp;
 
-/// What an operation does with each job.
+/// What an operation does to each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
-    /// End it; completed jobs are skipped.
+    /// Cancels the job; completed jobs are skipped.
     Cancel,
-    /// Make a new job like it; pending jobs are skipped.
+    /// Submits a new job like it; pending jobs are skipped.
     Retry,
-    /// Forget it; pending jobs are skipped.
+    /// Deletes the job; pending jobs are skipped.
     Delete,
 }
 
@@ -24,66 +24,66 @@ pub enum Verb {
 pub struct StartOperation {
     /// What to do.
     pub verb: Verb,
-    /// With which jobs.
+    /// Filter of the jobs.
     #[serde(default)]
     pub filter: JobFilter,
-    /// Must be true where the filter has no condition: all jobs are meant.
+    /// Must be true if the filter has no condition and therefore matches all jobs.
     #[serde(default)]
     pub all: bool,
-    /// Only count them.
+    /// Whether to count the jobs only.
     #[serde(default)]
     pub dry_run: bool,
-    /// Only jobs up to this number; those that exist at this moment if missing.
+    /// Only jobs up to this id; if missing, all jobs that exist when the operation starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<u64>,
 }
 
-/// How far an operation is.
+/// State of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationState {
-    /// It counts, works, or waits for those before it.
+    /// The operation counts, works, or waits for earlier operations.
     Running,
-    /// It came to its end; single jobs may have failed.
+    /// The operation has ended; single jobs may have failed.
     Succeeded,
-    /// It could not go on.
+    /// The operation could not continue.
     Failed,
-    /// It was stopped on request; what was done stays done.
+    /// The operation was stopped on request; its changes remain.
     Cancelled,
 }
 
-/// An operation as it is recorded.
+/// A recorded operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Operation {
-    /// Its number.
+    /// Id of the operation.
     pub id: u64,
     /// What it does.
     pub verb: Verb,
-    /// With which jobs.
+    /// Filter of the jobs.
     pub filter: JobFilter,
-    /// Whether it only counts them.
+    /// Whether it only counts the jobs.
     pub dry_run: bool,
-    /// Who started it.
+    /// Name of the token that started it.
     pub who: String,
-    /// How far it is.
+    /// Current state.
     pub state: OperationState,
-    /// Later jobs are not touched: it is about those that existed when it started.
+    /// Jobs above this id are not changed: only jobs that existed at the start are.
     pub up_to: u64,
-    /// How many jobs the filter meant when they were counted; none until then.
+    /// Number of matching jobs; none until they are counted.
     pub total: Option<u64>,
-    /// Jobs it was done to.
+    /// Number of changed jobs.
     pub done: u64,
-    /// Jobs it could not be done to.
+    /// Number of jobs that could not be changed.
     pub failed: u64,
-    /// Jobs to which it does not apply, or no longer.
+    /// Number of jobs to which the operation does not apply.
     pub skipped: u64,
     /// When it started.
     pub created_at: Timestamp,
-    /// When it last went on.
+    /// When it last made progress.
     pub updated_at: Timestamp,
-    /// Why it, or a job of it, failed last.
+    /// Last error of the operation or of one of its jobs.
     pub error: Option<String>,
-    /// Whether it is to stop.
+    /// Whether a stop was requested.
     #[serde(default)]
     pub cancel_requested: bool,
 }

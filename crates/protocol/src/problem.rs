@@ -5,71 +5,71 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, as a stable word.
+/// Stable code of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// The request is not JSON, or a field of it is wrong.
+    /// The request is not JSON, or one of its fields is invalid.
     BadRequest,
-    /// No token, or not a known one.
+    /// The token is missing or unknown.
     Unauthorized,
-    /// The token may not do this.
+    /// The token does not permit this request.
     Forbidden,
-    /// There is no such thing.
+    /// The resource does not exist.
     NotFound,
-    /// The method does not exist there.
+    /// The route does not support the method.
     MethodNotAllowed,
     /// A live job has the same type and key.
     KeyHeld,
     /// The idempotency key was used for another request.
     IdempotencyKeyReused,
-    /// The lease is not, or no longer, the current one.
+    /// The lease is not the current one.
     LeaseLost,
-    /// A job that another was to come after does not exist, or has ended without success.
+    /// A dependency does not exist, or has ended without success.
     DependencyUnmet,
-    /// The group takes no more jobs.
+    /// The group accepts no further jobs.
     GroupClosed,
-    /// The state of the job does not allow it.
+    /// The state of the job does not permit the request.
     Conflict,
-    /// It is no longer what the request was made for.
+    /// The resource has another version than the request expects.
     PreconditionFailed,
     /// The body is larger than allowed.
     TooLarge,
     /// The body took too long to arrive.
     Timeout,
-    /// The log has no such bytes.
+    /// The range is outside the log.
     RangeNotSatisfiable,
     /// The request was meant for another host.
     Misdirected,
-    /// Too many wrong tokens came from the same address.
+    /// Too many invalid tokens came from the same address.
     TooManyRequests,
-    /// The hall has as much work as it may, or is stopping.
+    /// The server is overloaded or stopping.
     Unavailable,
-    /// No node of the hall leads, or the one that does cannot be reached. Nothing was done.
+    /// No node leads, or the leader cannot be reached. The request was not executed.
     NoLeader,
-    /// the leader was gone before it answered. Whether anything was done is not known.
+    /// The leader was lost before it responded. It is unknown whether the request was executed.
     OutcomeUnknown,
     /// The disk is full.
     StorageFull,
-    /// Something is broken on our side.
+    /// An internal error of the server.
     Internal,
 }
 
-/// An error as it travels.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// A name for this kind of problem, as a URI reference.
+    /// URI reference that identifies the kind of problem.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind in words.
+    /// Title of the kind.
     pub title: String,
-    /// The status code.
+    /// HTTP status code.
     pub status: u16,
-    /// What happened this time.
+    /// Explanation of this occurrence.
     pub detail: String,
-    /// The kind as a word for programs.
+    /// Code for programs.
     pub code: Code,
-    /// Names the request in the hall's log.
+    /// Request id, as in the server's log.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_id: String,
 }

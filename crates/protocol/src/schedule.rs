@@ -1,4 +1,4 @@
-//! Schedules: jobs that are made again and again.
+//! Schedules: jobs that are submitted periodically.
 
 use jobhall_core as core;
 use jobhall_core::schedule::{CatchUp, Overlap};
@@ -12,81 +12,81 @@ use crate::timestamp::Timestamp;
 /// A schedule.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
-    /// What it is called.
+    /// Name of the schedule.
     pub name: String,
-    /// The cron line; none where it comes at even distances.
+    /// Cron expression; none if the schedule has an interval.
     pub cron: Option<String>,
-    /// The distance of two ticks; none where it has a cron line.
+    /// Interval between ticks; none if the schedule has a cron expression.
     pub every: Option<Span>,
-    /// A moment that is a tick, from which the distances are counted.
+    /// A tick from which intervals are counted.
     pub anchor: Option<Timestamp>,
-    /// Whose clock the cron line means.
+    /// Time zone of the cron expression.
     pub zone: String,
-    /// A job starts up to so long after its tick.
+    /// Maximum random delay of a job after its tick.
     pub jitter: Span,
-    /// What happens to ticks that were missed: `none`, `one` or `all`.
+    /// Handling of missed ticks: `none`, `one` or `all`.
     #[schemars(schema_with = "catch_ups")]
     pub catch_up: CatchUp,
-    /// What happens to a tick while the job of the last one is not completed: `skip` or `allow`.
+    /// Handling of a tick while the previous job is not completed: `skip` or `allow`.
     #[schemars(schema_with = "overlaps")]
     pub overlap: Overlap,
-    /// Whether ticks pass without a job.
+    /// Whether the schedule is paused: ticks submit no jobs.
     pub paused: bool,
-    /// The job that is made at each tick.
+    /// The job that each tick submits.
     pub job: SubmitJob,
-    /// The last tick that had a job.
+    /// The last tick with a job.
     pub last_tick: Option<Timestamp>,
     /// The job of that tick.
     pub last_job: Option<u64>,
-    /// The next tick; none while it is paused.
+    /// The next tick; none while the schedule is paused.
     pub next_tick: Option<Timestamp>,
 }
 
-/// Makes a schedule, or changes one: what is missing stays as it is. A new one needs `cron` or `every`, and `job`.
+/// Creates or changes a schedule; missing fields are unchanged. A new schedule requires `cron` or `every`, and `job`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetSchedule {
-    /// A cron line of five fields, or a name such as `@daily`.
+    /// Cron expression with five fields, or a name such as `@daily`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// The distance of two ticks, instead of a cron line.
+    /// Interval between ticks, instead of a cron expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
-    /// A moment that is a tick, from which the distances are counted; 1970 if missing.
+    /// A tick from which intervals are counted; 1970 if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<Timestamp>,
-    /// Whose clock the cron line means, such as `Europe/Berlin`; `UTC` if missing.
+    /// Time zone of the cron expression, such as `Europe/Berlin`; `UTC` if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// A job starts up to so long after its tick; at once if missing.
+    /// Maximum random delay of a job after its tick; none if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Span>,
-    /// What happens to ticks that were missed; `one` if missing.
+    /// Handling of missed ticks; `one` if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "catch_ups")]
     pub catch_up: Option<CatchUp>,
-    /// What happens to a tick while the job of the last one is not completed; `skip` if missing.
+    /// Handling of a tick while the previous job is not completed; `skip` if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "overlaps")]
     pub overlap: Option<Overlap>,
-    /// Whether ticks pass without a job.
+    /// Whether the schedule is paused: ticks submit no jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// The job that is made at each tick, as it would be submitted.
+    /// The job that each tick submits, as in a submit request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<SubmitJob>,
 }
 
-/// A tick to come.
+/// A future tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tick {
-    /// The moment.
+    /// Time of the tick.
     pub tick: Timestamp,
-    /// When its job starts: later by its share of the jitter.
+    /// When its job starts: the tick plus the random delay.
     pub run_at: Timestamp,
 }
 
-/// The rules' own words, which know nothing of the wire.
+/// The names of the core type, which does not depend on the wire.
 fn catch_ups(_: &mut SchemaGenerator) -> JsonShape {
     json_schema!({ "type": ["string", "null"], "enum": ["none", "one", "all", null] })
 }
@@ -96,10 +96,10 @@ fn overlaps(_: &mut SchemaGenerator) -> JsonShape {
 }
 
 impl SetSchedule {
-    /// When ticks are, on top of what was.
+    /// The schedule with these changes applied.
     ///
     /// # Errors
-    /// Names the field and what is wrong with it.
+    /// The invalid field, and why.
     pub fn over(&self, before: Option<&core::Schedule>) -> Result<core::Schedule, FieldError> {
         let zone = match &self.zone {
             Some(zone) => core::Zone::new(zone).map_err(|error| FieldError(format!("zone: {error}")))?,
@@ -115,10 +115,10 @@ impl SetSchedule {
         })
     }
 
-    /// Whether what is given could be right, whatever was before.
+    /// Validates the given fields alone, without the existing schedule.
     ///
     /// # Errors
-    /// Names the field and what is wrong with it.
+    /// The invalid field, and why.
     pub fn checked(&self) -> Result<(), FieldError> {
         let any = core::Schedule {
             when: core::Rhythm::Every { ms: core::bounds::EVERY_MS, anchor: core::Time::EPOCH },

@@ -1,5 +1,4 @@
-//! What workers and the hall say to each other: requests and answers of the long poll here, the messages of the
-//! WebSocket session below.
+//! Messages between workers and servers: the long poll here, and the messages of the WebSocket session below.
 
 mod frame;
 mod message;
@@ -17,19 +16,19 @@ pub use message::{
     AttemptRef, FEATURE_MOVED, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Welcome, Word,
 };
 
-/// A worker's long poll: it can take so many jobs now.
+/// A long poll of a worker: it can take this many jobs now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vacancy {
-    /// How many jobs.
+    /// Number of jobs.
     pub slots: u32,
-    /// For how many seconds the hall may hold the request; 20 if missing, at most 60.
+    /// Seconds for which the server may hold the request; 20 if missing, at most 60.
     #[serde(default = "wait_s")]
     pub wait_s: u64,
-    /// What the worker can do, such as `os=linux, gpu=2`.
+    /// Abilities of the worker, such as `os=linux, gpu=2`.
     #[serde(default)]
     pub abilities: String,
-    /// Which jobs it takes, such as `queue=mail`.
+    /// Filter of accepted jobs, such as `queue=mail`.
     #[serde(default)]
     pub accepts: String,
 }
@@ -38,61 +37,61 @@ fn wait_s() -> u64 {
     20
 }
 
-/// The answer to a long poll.
+/// The response to a long poll.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assignments {
-    /// What the worker is to do.
+    /// Assigned attempts.
     pub attempts: Vec<Assigned>,
 }
 
 /// One job for a worker.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assigned {
-    /// `{job}-{claim}`: names the attempt in every later word about it.
+    /// `{job}-{claim}`: identifies the attempt in later requests.
     pub id: String,
-    /// The secret to show with every later word, as 32 hex digits.
+    /// The lease, a secret that later requests must include, as 32 hex digits.
     pub lease: String,
-    /// How long the lease lives without a renewal.
+    /// Lifetime of the lease without a renewal, in milliseconds.
     pub lease_ms: u64,
-    /// A token for the job's own process, which dies with the lease.
+    /// A token for the process of the job, valid as long as the lease.
     pub token: String,
     /// The job.
     pub job: AssignedJob,
 }
 
-/// What a worker needs to know of a job.
+/// The fields of a job that a worker needs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AssignedJob {
-    /// Its number.
+    /// Id of the job.
     pub id: u64,
-    /// What kind of work.
+    /// Type of the job.
     #[serde(rename = "type")]
     pub job_type: String,
-    /// Names the work within its type.
+    /// Key of the job within its type.
     pub key: Option<String>,
-    /// The queue it stood in.
+    /// Queue name.
     pub queue: String,
-    /// What to do it with.
+    /// Input for the worker.
     #[serde(with = "crate::document")]
     #[schemars(with = "Box<RawValue>")]
     pub params: Box<RawValue>,
-    /// Which attempt this is, from 1.
+    /// Attempt number, from 1.
     pub attempt: u32,
     /// Whether the worker only starts the work: a success of its command is reported as `started`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub external: bool,
 }
 
-/// How far an attempt is.
+/// Progress of an attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// The measures that moved.
+    /// The indicators that changed.
     #[serde(default)]
     pub indicators: Vec<Indicator>,
 }
 
-/// How an attempt ended, in a worker's words.
+/// Outcome of an attempt as reported by a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -100,20 +99,20 @@ pub enum Outcome {
     Succeeded,
     /// There was nothing to do.
     Skipped,
-    /// The work said no.
+    /// The work failed.
     Failed,
-    /// The environment broke.
+    /// The environment failed.
     Crashed,
-    /// It took too long.
+    /// The attempt timed out.
     TimedOut,
-    /// It was stopped on request.
+    /// The attempt was cancelled on request.
     Cancelled,
-    /// The work goes on outside, and someone else tells how it ends; for types that are external.
+    /// External work was started, and another party reports its outcome; for external types.
     Started,
 }
 
 impl Outcome {
-    /// The word on the wire.
+    /// The name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -128,38 +127,38 @@ impl Outcome {
     }
 }
 
-/// When to try again, in a worker's words.
+/// When to retry, as requested by a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryVerdict {
-    /// Not at all.
+    /// No retry.
     Never,
-    /// At once.
+    /// Immediately.
     Now,
-    /// After this span.
+    /// After this time.
     In(Span),
-    /// After this span, not counted.
+    /// After this time, without counting the attempt.
     Snooze(Span),
 }
 
-/// The end of an attempt.
+/// The outcome report of an attempt.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeReport {
-    /// How it ended.
+    /// Outcome.
     pub outcome: Outcome,
-    /// The result of a success; null if missing.
+    /// Result of a success; null if missing.
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub value: Option<Box<RawValue>>,
-    /// Why it was not a success.
+    /// Error of an attempt that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given_failure")]
     #[schemars(with = "Option<GivenFailure>")]
     pub error: Option<Failure>,
-    /// When to try again, instead of what the policy says.
+    /// When to retry, instead of the retry policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryVerdict>,
-    /// Other params for the next attempt.
+    /// New params for the next attempt.
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub params: Option<Box<RawValue>>,
@@ -169,7 +168,7 @@ pub struct OutcomeReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Renewals {
-    /// Each with its lease.
+    /// The attempts with their leases.
     pub attempts: Vec<RenewedAttempt>,
 }
 
@@ -177,19 +176,19 @@ pub struct Renewals {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenewedAttempt {
-    /// `{job}-{claim}`.
+    /// Attempt id, `{job}-{claim}`.
     pub id: String,
-    /// Its lease, as 32 hex digits.
+    /// The lease, as 32 hex digits.
     pub lease: String,
 }
 
-/// The answer to renewals.
+/// The response to renewals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Renewed {
-    /// These go on.
+    /// Attempts that continue.
     pub kept: Vec<String>,
-    /// These are lost: stop them, and report nothing.
+    /// Lost attempts: stop them, and report nothing.
     pub lost: Vec<String>,
-    /// These go on, but a cancel was requested: stop them and report `cancelled`.
+    /// Attempts that continue, but have a cancel request: stop them and report `cancelled`.
     pub cancel: Vec<String>,
 }

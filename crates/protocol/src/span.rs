@@ -1,4 +1,4 @@
-//! Spans of time as people write them: `250ms`, `30s`, `10m`, `2h`, `7d`, and sums such as `1h30m`.
+//! Durations as people write them: `250ms`, `30s`, `10m`, `2h`, `7d`, and sums such as `1h30m`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,11 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A span of time in milliseconds.
+/// A duration in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub u64);
 
-/// Why a text is not a span.
+/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a span of time such as 250ms, 30s, 10m, 2h, 7d or 1h30m")]
 pub struct SpanError(String);
@@ -79,7 +79,7 @@ impl JsonSchema for Span {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "A span of time; units from the longest to the shortest, each once.",
+            "description": "A duration; units from the longest to the shortest, each once.",
             "pattern": "^([0-9]+(d|h|m|s|ms))+$",
             "examples": ["250ms", "30s", "1h30m", "7d"],
         })

@@ -1,4 +1,4 @@
-//! What the hall counts, as it is told: queues, and the hall as a whole.
+//! Statistics of queues and of the hall.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,32 @@ use crate::timestamp::Timestamp;
 /// A queue with its open jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
-    /// Its name.
+    /// Queue name.
     pub name: String,
-    /// Open jobs by state; every state that is not an end is there.
+    /// Open jobs by state; every non-final state is included.
     pub jobs: BTreeMap<String, u64>,
-    /// Jobs that a worker could take now.
+    /// Jobs that could be assigned now.
     pub ready: u64,
-    /// Since when the one that waits longest could have been taken.
+    /// Since when the oldest ready job could have been assigned.
     pub oldest_ready_at: Option<Timestamp>,
-    /// The same as a length of time, by the hall's clock.
+    /// The same as a duration in milliseconds, by the server's clock.
     pub oldest_ready_ms: Option<u64>,
-    /// Whether none of its jobs are given to workers.
+    /// Whether the queue is paused.
     #[serde(default)]
     pub paused: bool,
-    /// How much of it may go on at once, and how fast.
+    /// Limits on concurrency and rate.
     #[serde(default)]
     pub limits: Vec<Limit>,
-    /// Connected workers that suit at least one kind of job in it; only where one queue is asked for.
+    /// Number of connected workers that match at least one kind of job in the queue; only in the response for one
+    /// queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<u64>,
-    /// Jobs that those workers could take now; only where one queue is asked for.
+    /// Number of jobs that those workers could take now; only in the response for one queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_slots: Option<u64>,
 }
 
-/// How often something happened: per second, over the last minute and the last five.
+/// Rates per second over the last minute and the last five minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Over the last minute.
@@ -44,96 +45,96 @@ pub struct Rates {
     pub per_s_5m: f64,
 }
 
-/// How long something took, since the hall started; estimated from buckets.
+/// Distribution of a duration since the server started, estimated from buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Durations {
-    /// How often it was measured.
+    /// Number of measurements.
     pub count: u64,
-    /// Half of them took no longer; none if there were none.
+    /// Median; none without measurements.
     pub p50_ms: Option<f64>,
-    /// Of twenty, nineteen took no longer.
+    /// 95th percentile.
     pub p95_ms: Option<f64>,
 }
 
-/// What came and went since the hall started.
+/// Totals since the server started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
-    /// Jobs that were made: by submits, manual retries and follow-ups.
+    /// Jobs created by submits, manual retries and follow-ups.
     pub submitted: u64,
-    /// Jobs that were completed, by the outcome that completed them.
+    /// Completed jobs by outcome.
     pub completed: BTreeMap<String, u64>,
-    /// Attempts that ended, by their outcome.
+    /// Ended attempts by outcome.
     pub attempts: BTreeMap<String, u64>,
 }
 
-/// Who works here, and how much more could be done.
+/// Numbers of workers and slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Workforce {
     /// Workers without an attempt.
     pub idle: u64,
-    /// Workers with at least one.
+    /// Workers with at least one attempt.
     pub busy: u64,
-    /// Workers that have attempts from before a restart of the hall and have not come back yet.
+    /// Workers with attempts from before a restart of the server that have not reconnected yet.
     pub awaited: u64,
-    /// Jobs that could be taken now.
+    /// Free slots.
     pub free_slots: u64,
-    /// Attempts in the hands of workers.
+    /// Attempts assigned to workers.
     pub busy_slots: u64,
 }
 
-/// The hall's place on disk.
+/// Disk usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Disk {
-    /// Bytes of the store.
+    /// Size of the store in bytes.
     pub store_bytes: u64,
-    /// Bytes that are free there.
+    /// Free bytes on the disk.
     pub free_bytes: u64,
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Asker {
     /// The name of the token.
     pub name: String,
-    /// Its role.
+    /// Role of the token.
     pub role: String,
 }
 
-/// The hall as a whole, at one moment.
+/// Statistics of the hall at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
-    /// Which version runs.
+    /// Version of the server.
     pub version: String,
-    /// The hall's clock.
+    /// The server's clock.
     pub time: Timestamp,
-    /// How long it has been up.
+    /// Time since the start, in milliseconds.
     pub uptime_ms: u64,
-    /// Open jobs by state; every state that is not an end is there.
+    /// Open jobs by state; every non-final state is included.
     pub jobs: BTreeMap<String, u64>,
-    /// Jobs that a worker could take now.
+    /// Jobs that could be assigned now.
     pub ready: u64,
-    /// How long the one that waits longest could have been taken.
+    /// How long the oldest ready job could have been assigned, in milliseconds.
     pub oldest_ready_ms: Option<u64>,
-    /// Since the start.
+    /// Totals since the start.
     pub totals: Totals,
-    /// Jobs made.
+    /// Rate of created jobs.
     pub submitted: Rates,
-    /// Jobs completed.
+    /// Rate of completed jobs.
     pub completed: Rates,
-    /// From when a job could be taken until it was assigned.
+    /// Time from when a job could be assigned until it was.
     pub wait: Durations,
-    /// From when an attempt was accepted until its end.
+    /// Time from the acceptance of an attempt until its end.
     pub run: Durations,
-    /// From when a commit was sent to the store until it was durable.
+    /// Time from when a commit was sent to the store until it was durable.
     pub commit: Durations,
-    /// Who works here.
+    /// Numbers of workers and slots.
     pub workers: Workforce,
-    /// The hall's place on disk; none if the hall cannot tell.
+    /// Disk usage; none if it is unknown.
     pub disk: Option<Disk>,
-    /// Connections that are open.
+    /// Open connections.
     pub connections: u64,
-    /// Streams of events and logs that are open.
+    /// Open streams of events and logs.
     pub live_clients: u64,
-    /// Who asks.
+    /// The caller.
     pub token: Asker,
 }

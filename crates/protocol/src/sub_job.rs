@@ -1,4 +1,4 @@
-//! Sub-jobs: what an attempt asks for, and what it is told of them.
+//! Sub-jobs: requests of an attempt, and their responses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,15 @@ use serde_json::value::RawValue;
 use crate::job::Failure;
 use crate::submit::{FieldError, SubmitJob};
 
-/// A job that an attempt asks for.
+/// A sub-job that an attempt requests.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubJob {
-    /// What the attempt calls it: asked again by the same name, also by a later attempt, it is the same job as long as
-    /// that has not failed. If missing, its type and key.
+    /// Name of the sub-job. A repeated request with the same name, also by a later attempt, returns the same job as
+    /// long as it has not failed. If missing, type and key are the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The job; in the queue of the one that asks, if it names none.
+    /// The job; by default in the queue of its parent.
     pub job: SubmitJob,
 }
 
@@ -23,7 +23,7 @@ impl SubJob {
     /// The name of the call.
     ///
     /// # Errors
-    /// It has neither a name nor a key that could make one.
+    /// The request has neither a name nor a key from which to derive one.
     pub fn name(&self) -> Result<String, FieldError> {
         match (&self.call, &self.job.key) {
             (Some(call), _) => Ok(call.clone()),
@@ -33,59 +33,59 @@ impl SubJob {
     }
 }
 
-/// The job that answers a call.
+/// The sub-job that was requested.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Called {
-    /// Its number.
+    /// Id of the job.
     pub id: u64,
-    /// What became of the call: `created`, `joined`, `reused`, `superseding` or `again`.
+    /// Disposition of the request: `created`, `joined`, `reused`, `superseding` or `again`.
     pub disposition: String,
-    /// Where it stands.
+    /// Current state.
     pub state: String,
-    /// The result of one that has succeeded already.
+    /// Result of a job that has already succeeded.
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub result: Option<Box<RawValue>>,
 }
 
-/// A sub-job as its parent sees it.
+/// The state of a sub-job for its parent.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SubJobState {
-    /// Its number.
+    /// Id of the job.
     pub id: u64,
-    /// Where it stands.
+    /// Current state.
     pub state: String,
-    /// How its last attempt ended, once it is over.
+    /// Outcome of its last attempt, once the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// The result of a success.
+    /// Result of a job that succeeded.
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub result: Option<Box<RawValue>>,
-    /// Whether the result is left out because all of them are too much at once: ask for this job alone.
+    /// Whether the result is omitted because the response would be too large: request this job alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
-    /// Why it did not succeed.
+    /// Error of a job that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }
 
-/// An attempt waits for jobs that it has asked for. Its slot is free meanwhile.
+/// An attempt waits for its sub-jobs. Its slot is free meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
-    /// Which; all that it has asked for if missing.
+    /// The jobs; all its sub-jobs if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<u64>>,
-    /// For how many seconds the hall may hold the request; 20 if missing, at most 60.
+    /// Seconds for which the server may hold the request; 20 if missing, at most 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<u64>,
 }
 
-/// The jobs are over, and the attempt goes on.
+/// The jobs have ended, and the attempt continues.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Waited {
-    /// Each of them, in the order asked.
+    /// The jobs, in the requested order.
     pub jobs: Vec<SubJobState>,
 }
 

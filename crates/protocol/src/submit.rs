@@ -10,63 +10,63 @@ use crate::after::After;
 use crate::span::Span;
 use crate::timestamp::Timestamp;
 
-/// What to do about a live job of the same type and key.
+/// Handling of a live job with the same type and key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDuplicate {
-    /// Answer with that job.
+    /// Returns the live job.
     #[default]
     Join,
-    /// Refuse.
+    /// Refuses the submit.
     Reject,
-    /// Cancel that job and wait as its successor.
+    /// Cancels the live job; the new job waits as its successor.
     Supersede,
-    /// Run once more when that job has ended.
+    /// Runs once more after the live job has ended.
     RunAgain,
 }
 
-/// When attempts are repeated; what is missing is the type's.
+/// Retry policy; missing fields have the values of the type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    /// Attempts that may count.
+    /// Maximum number of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u16>,
-    /// The pause grows like this: `constant`, `linear` or `exponential`.
+    /// Growth of the delay: `constant`, `linear` or `exponential`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<BackoffKind>,
-    /// The first pause.
+    /// First delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
-    /// The longest pause.
+    /// Maximum delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay: Option<Span>,
-    /// Outcomes that are tried again.
+    /// Outcomes that are retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "outcomes")]
     pub on: Option<Vec<core::Outcome>>,
 }
 
-/// The rules' own outcomes, which know nothing of the wire.
+/// The outcomes of the core type, which does not depend on the wire.
 fn outcomes(_: &mut SchemaGenerator) -> Schema {
     let names = core::Outcome::ALL.map(core::Outcome::as_str);
     json_schema!({ "type": ["array", "null"], "items": { "type": "string", "enum": names } })
 }
 
-/// How the pause grows.
+/// Growth of the delay between attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BackoffKind {
-    /// Always the same.
+    /// The delay is constant.
     Constant,
-    /// By itself each time.
+    /// The delay grows by the first delay each time.
     Linear,
-    /// Twice as long each time.
+    /// The delay doubles each time.
     Exponential,
 }
 
 impl Retry {
-    /// The whole policy, on top of the type's.
+    /// The policy with these values applied to the type's.
     pub fn over(&self, base: core::RetryPolicy) -> core::RetryPolicy {
         let (kind, ms, cap_ms) = match base.backoff {
             core::Backoff::Constant { ms } => (BackoffKind::Constant, ms, ms),
@@ -85,22 +85,22 @@ impl Retry {
     }
 }
 
-/// A success at most this old answers instead.
+/// Reuses a recent success instead of running a new job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reuse {
-    /// How old.
+    /// Maximum age of the success.
     pub max_age: Span,
 }
 
-/// How long an attempt may take; what is missing is as the type says.
+/// Time limits of an attempt; missing fields have the values of the type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timeouts {
-    /// From its acceptance to its end, while it does not wait for others; a day if nobody says.
+    /// From acceptance to the end, not counting waits for other jobs; one day by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<Span>,
-    /// Without any output or progress; for ever if nobody says.
+    /// Without output or progress; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence: Option<Span>,
 }
@@ -118,75 +118,76 @@ impl From<core::Timeouts> for Timeouts {
     }
 }
 
-/// One job to be made.
+/// A job to submit.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubmitJob {
-    /// What kind of work.
+    /// Type of the job.
     #[serde(rename = "type")]
     pub job_type: String,
-    /// Names the work within its type.
+    /// Key of the job within its type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Where it stands in line; `default` if missing.
+    /// Queue name; `default` if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// What the worker gets; `{}` if missing.
+    /// Input for the worker; `{}` if missing.
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub params: Option<Box<RawValue>>,
-    /// Which workers suit.
+    /// Requirements on the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// What it takes of its worker's numbers while it runs, such as `gpu=1, mem_gb=8`.
+    /// Resources of the worker that the job uses while it runs, such as `gpu=1, mem_gb=8`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uses: Option<String>,
-    /// Whether a retry rather goes to a worker that did not have it, while there is one that suits.
+    /// Whether retries prefer a matching worker that has not had the job before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub avoid: bool,
-    /// When on a day it may start, such as `22:00-06:00 Europe/Berlin`; at any time if missing.
+    /// Daily windows in which the job may start, such as `22:00-06:00 Europe/Berlin`; any time if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<String>,
-    /// Lower goes first; 100 if missing.
+    /// Priority; lower values start first; 100 if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Not before this moment; now if missing.
+    /// Earliest start time; now if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<Timestamp>,
-    /// When attempts are repeated.
+    /// Retry policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// What it weighs against limits; 1 if missing, 0 is exempt from them.
+    /// Weight against limits; 1 if missing, 0 exempts the job from them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle_factor: Option<u32>,
-    /// How long an attempt may take.
+    /// Time limits of an attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,
-    /// What to do about a live job of the same type and key.
+    /// Handling of a live job with the same type and key.
     #[serde(default)]
     pub on_duplicate: OnDuplicate,
-    /// Whether a success answers instead.
+    /// Whether a recent success may be returned instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<Reuse>,
-    /// The jobs that must end before it.
+    /// Jobs that must end before this one starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<After>,
-    /// Whether any end of those will do; otherwise one that fails or is cancelled takes it along.
+    /// Whether the jobs in `after` may end with any outcome; otherwise, if one of them fails or is cancelled, this job
+    /// ends the same way.
     #[serde(default, skip_serializing_if = "is_false")]
     pub after_any: bool,
-    /// The group it belongs to.
+    /// Group of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u64>,
-    /// Whether it serves its group without being counted.
+    /// Whether the job belongs to its group without being counted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub attached: bool,
-    /// The job of the same group that it is a copy of: the two are one member, and the first success wins.
+    /// The job of the same group that this one is a copy of: both are one member, and the first success decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<u64>,
-    /// Whose it is.
+    /// Owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// What it is found by.
+    /// Tags for filtering.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }
@@ -196,7 +197,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What is wrong with a field.
+/// An invalid field, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FieldError(pub String);
@@ -205,23 +206,23 @@ pub(crate) fn wrong(error: impl std::fmt::Display) -> FieldError {
     FieldError(error.to_string())
 }
 
-/// Checked tags.
+/// Validates tags.
 pub(crate) fn tags(tags: &[String]) -> Result<Vec<core::Tag>, FieldError> {
     tags.iter().map(|tag| core::Tag::new(tag)).collect::<Result<_, _>>().map_err(wrong)
 }
 
 impl SubmitJob {
-    /// How long its attempts may take.
+    /// The validated time limits of attempts.
     ///
     /// # Errors
-    /// A span is beyond its limit.
+    /// A duration exceeds its limit.
     pub fn checked_timeouts(&self) -> Result<core::Timeouts, FieldError> {
         let timeouts = core::Timeouts::from(self.timeouts.unwrap_or_default());
         timeouts.check().map_err(wrong)?;
         Ok(timeouts)
     }
 
-    /// A job of this type, with everything else missing.
+    /// A job of this type, with all other fields missing.
     pub fn new(job_type: &str) -> SubmitJob {
         SubmitJob {
             job_type: job_type.to_owned(),
@@ -249,22 +250,22 @@ impl SubmitJob {
         }
     }
 
-    /// The checked type.
+    /// The validated type.
     pub fn checked_type(&self) -> Result<core::TypeName, FieldError> {
         core::TypeName::new(&self.job_type).map_err(wrong)
     }
 
-    /// The checked key.
+    /// The validated key.
     pub fn checked_key(&self) -> Result<Option<core::Key>, FieldError> {
         self.key.as_deref().map(core::Key::new).transpose().map_err(wrong)
     }
 
-    /// The checked queue.
+    /// The validated queue.
     pub fn checked_queue(&self) -> Result<core::QueueName, FieldError> {
         core::QueueName::new(self.queue.as_deref().unwrap_or("default")).map_err(wrong)
     }
 
-    /// The checked params.
+    /// The validated params.
     pub fn checked_params(&self) -> Result<core::Json, FieldError> {
         match &self.params {
             Some(params) => core::Json::params(params.get()).map_err(wrong),
@@ -272,51 +273,51 @@ impl SubmitJob {
         }
     }
 
-    /// The checked group.
+    /// The validated group.
     pub fn checked_group(&self) -> Result<Option<core::GroupId>, FieldError> {
         let wrong = |error| FieldError(format!("group: {error}"));
         self.group.map(core::GroupId::new).transpose().map_err(wrong)
     }
 
-    /// The checked job that it is a copy of.
+    /// The validated job that this one is a copy of.
     pub fn checked_copy_of(&self) -> Result<Option<core::JobId>, FieldError> {
         let wrong = |error| FieldError(format!("copy_of: {error}"));
         self.copy_of.map(core::JobId::new).transpose().map_err(wrong)
     }
 
-    /// The checked owner.
+    /// The validated owner.
     pub fn checked_owner(&self) -> Result<Option<core::Owner>, FieldError> {
         self.owner.as_deref().map(core::Owner::new).transpose().map_err(wrong)
     }
 
-    /// The checked tags.
+    /// The validated tags.
     pub fn checked_tags(&self) -> Result<Vec<core::Tag>, FieldError> {
         tags(&self.tags)
     }
 
-    /// The checked needs.
+    /// The validated requirements.
     pub fn checked_needs(&self) -> Result<Needs, FieldError> {
         let text = self.needs.as_deref().unwrap_or("");
         Needs::parse(text).map_err(|error| FieldError(format!("needs: {error}")))
     }
 
-    /// What it uses, checked.
+    /// The validated resources.
     pub fn checked_uses(&self) -> Result<Uses, FieldError> {
         let text = self.uses.as_deref().unwrap_or("");
         Uses::parse(text).map_err(|error| FieldError(format!("uses: {error}")))
     }
 
-    /// The checked windows.
+    /// The validated windows.
     pub fn checked_windows(&self) -> Result<core::Windows, FieldError> {
         let text = self.windows.as_deref().unwrap_or("");
         core::Windows::parse(text).map_err(|error| FieldError(format!("windows: {error}")))
     }
 }
 
-/// The answer to one submitted job.
+/// The response to one submitted job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Submitted {
-    /// The job that answers for it.
+    /// Id of the new or existing job.
     pub id: u64,
     /// `created`, `joined`, `reused`, `superseding` or `again`.
     pub disposition: String,

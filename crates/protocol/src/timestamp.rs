@@ -1,4 +1,4 @@
-//! Moments as RFC 3339.
+//! Times in RFC 3339.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A moment that reads and writes as RFC 3339, such as `2026-11-15T09:43:00.250Z`.
+/// A time in RFC 3339, such as `2026-11-15T09:43:00.250Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub Time);
 

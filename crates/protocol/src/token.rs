@@ -1,4 +1,4 @@
-//! Tokens, joins and the audit: who may do what, and who did.
+//! Tokens, join requests and the audit log.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::span::Span;
 use crate::timestamp::Timestamp;
 
-/// What a token may do.
+/// Role of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenRole {
-    /// Looks.
+    /// Reads.
     Viewer,
-    /// Submits, cancels and retries too.
+    /// Reads, submits, cancels and retries.
     Client,
     /// Takes jobs and reports on them.
     Worker,
@@ -20,33 +20,33 @@ pub enum TokenRole {
     Admin,
 }
 
-/// How a token is used.
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenKind {
-    /// Again and again.
+    /// Can be used repeatedly.
     #[default]
     Plain,
-    /// Once: a worker exchanges it for a credential of its own.
+    /// Can be exchanged once for a worker token.
     Join,
 }
 
-/// Asks for a token.
+/// A token to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
-    /// What it is called; for a worker, the worker's name. A join token gets a name if it has none.
+    /// Name of the token; for a worker, the name of the worker. A join token without a name gets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it may do.
+    /// Role of the token.
     pub role: TokenRole,
-    /// How it is used.
+    /// Kind of the token.
     #[serde(default)]
     pub kind: TokenKind,
-    /// Which queues it reaches, such as `mail` or `ci-*`; all if empty.
+    /// Queues that the token can access, such as `mail` or `ci-*`; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<String>,
-    /// How long it is good; for ever if missing. A join token is good for an hour at most.
+    /// Lifetime of the token; unlimited if missing. A join token is valid for at most one hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<Span>,
 }
@@ -54,28 +54,28 @@ pub struct CreateToken {
 /// A token without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Token {
-    /// Names it in every later word about it; the secret's public part.
+    /// Public id of the token, which is part of the secret.
     pub id: String,
-    /// What it is called.
+    /// Name of the token.
     pub name: String,
-    /// What it may do.
+    /// Role of the token.
     pub role: TokenRole,
-    /// How it is used.
+    /// Kind of the token.
     pub kind: TokenKind,
-    /// Which queues it reaches; all if empty.
+    /// Queues that the token can access; all if empty.
     pub queues: Vec<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it stops being good; never if none.
+    /// When it expires; never if none.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A new token, with the secret that is told this once.
+/// A new token. Only this response contains the secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CreatedToken {
-    /// The token itself.
+    /// The token itself, a secret.
     pub secret: String,
-    /// What it is.
+    /// The properties of the token.
     #[serde(flatten)]
     pub token: Token,
 }
@@ -90,23 +90,23 @@ impl std::fmt::Debug for CreatedToken {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
-    /// What the worker is called.
+    /// Name of the worker.
     pub name: String,
 }
 
-/// One act.
+/// One audit entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Act {
-    /// Its number.
+    /// Number of the entry.
     pub n: u64,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// By whom.
+    /// Name of the token that did it.
     pub who: String,
-    /// What was done.
+    /// The action.
     pub act: String,
-    /// To what.
+    /// The id or name of the changed thing.
     pub subject: String,
-    /// More about it.
+    /// Further details.
     pub detail: String,
 }

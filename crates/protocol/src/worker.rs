@@ -1,4 +1,4 @@
-//! Short answers: to workers about their attempts, and to people about workers, types and changes.
+//! Small responses: to workers about their attempts, and about workers, types and changes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -8,145 +8,145 @@ use crate::limit::Limit;
 use crate::span::Span;
 use crate::submit::{Retry, Timeouts};
 
-/// The answer to accept, progress and outcome.
+/// The response to accept, progress and outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
-    /// The job's state now.
+    /// Current state of the job.
     pub state: String,
     /// Whether a cancel was requested: stop the work and report `cancelled`.
     #[serde(default)]
     pub cancel: bool,
 }
 
-/// The answer to a chunk of a log.
+/// The response to a log chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogPosition {
-    /// How many bytes the log has: where the next chunk begins.
+    /// Length of the log: the offset of the next chunk.
     pub len: u64,
-    /// Whether it was cut at its limit; what comes after is dropped.
+    /// Whether the log was truncated at its limit; further bytes are dropped.
     pub truncated: bool,
 }
 
-/// Why a job is cancelled; all of it may be missing.
+/// The reason of a cancel; all fields are optional.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
-    /// What the job's error will say.
+    /// The error of the job.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given_failure")]
     #[schemars(with = "Option<GivenFailure>")]
     pub error: Option<Failure>,
 }
 
-/// A worker as the hall sees it.
+/// A worker as known to the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Worker {
-    /// Who it is, from its credential.
+    /// Name of the worker, from its token.
     pub name: String,
-    /// What it said last that it can do.
+    /// Abilities that it last reported.
     pub abilities: String,
-    /// Jobs it could take at this moment.
+    /// Free slots.
     pub slots: u32,
-    /// What it has in hand.
+    /// Current attempts.
     pub attempts: Vec<String>,
-    /// What these use of its abilities now, such as `gpu=1, mem_gb=8`.
+    /// Resources that these attempts use, such as `gpu=1, mem_gb=8`.
     #[serde(default)]
     pub uses: String,
-    /// The job that waited so long for what it uses that others leave it to that job.
+    /// The job for which resources of this worker are reserved because it has waited too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_for: Option<u64>,
 }
 
-/// What is configured for a type of job.
+/// Settings of a job type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TypeSettings {
-    /// The type.
+    /// Name of the type.
     pub name: String,
-    /// When attempts are repeated.
+    /// Retry policy.
     pub retry: Retry,
-    /// Completed jobs older than this are removed; none keeps them for ever.
+    /// Completed jobs older than this are removed; none keeps them forever.
     pub keep_ms: Option<u64>,
-    /// Only so many completed jobs are kept; none keeps all.
+    /// Maximum number of completed jobs to keep; none keeps all.
     pub keep_count: Option<u64>,
-    /// How old a success may be to be reused at most.
+    /// Maximum age of a success that may be reused, in milliseconds.
     pub reuse_window_ms: u64,
-    /// Whether none of its jobs are given to workers; those that run go on.
+    /// Whether the type is paused: its jobs are not assigned; running jobs continue.
     #[serde(default)]
     pub paused: bool,
-    /// How much of it may go on at once, and how fast.
+    /// Limits on concurrency and rate.
     #[serde(default)]
     pub limits: Vec<Limit>,
-    /// How long attempts of jobs that do not say may take.
+    /// Default time limits of attempts.
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// How long an attempt is expected to take; none: nobody knows.
+    /// Expected duration of an attempt; none if unknown.
     #[serde(default)]
     pub expected_ms: Option<u64>,
-    /// Whether its jobs go on outside: a worker only starts them, and someone else tells the outcome.
+    /// Whether the type has external work: a worker only starts it, and another party reports the outcome.
     #[serde(default)]
     pub external: bool,
 }
 
-/// A change of a job, as streams of events tell it.
+/// A change of a job in an event stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// The job.
+    /// Id of the job.
     pub id: u64,
-    /// Its state after the change.
+    /// State after the change.
     pub state: String,
 }
 
-/// Configures a type; what is missing stays as it is.
+/// Changes the settings of a type; missing fields are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetType {
-    /// When attempts are repeated.
+    /// Retry policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// Completed jobs older than this are removed; null keeps them for ever.
+    /// Completed jobs older than this are removed; null keeps them forever.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schemars(with = "Option<u64>")]
     pub keep_ms: Option<Option<u64>>,
-    /// Only so many completed jobs are kept; null keeps all.
+    /// Maximum number of completed jobs to keep; null keeps all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schemars(with = "Option<u64>")]
     pub keep_count: Option<Option<u64>>,
-    /// How old a success may be to be reused at most.
+    /// Maximum age of a success that may be reused, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse_window_ms: Option<u64>,
-    /// Whether none of its jobs are given to workers; those that run go on.
+    /// Whether the type is paused: its jobs are not assigned; running jobs continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// How much of it may go on at once, and how fast; an empty list: any.
+    /// Limits on concurrency and rate; an empty list removes all limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<Limit>>,
-    /// How long attempts of jobs that do not say may take.
+    /// Default time limits of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<SetTimeouts>,
-    /// How long an attempt is expected to take; null: nobody knows.
+    /// Expected duration of an attempt; null if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schemars(with = "Option<u64>")]
     pub expected_ms: Option<Option<u64>>,
-    /// Whether its jobs go on outside.
+    /// Whether the type has external work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<bool>,
 }
 
-/// Configures the time-outs of a type; what is missing stays as it is.
+/// Changes the default time limits of a type; missing fields are unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetTimeouts {
-    /// In all; null: a day.
+    /// From acceptance to the end; null resets to one day.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schemars(with = "Option<Span>")]
     pub total: Option<Option<Span>>,
-    /// Without any output or progress; null: for ever.
+    /// Without output or progress; null removes the limit.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schemars(with = "Option<Span>")]
     pub silence: Option<Option<Span>>,
 }
 
 impl SetTimeouts {
-    /// These on top of those that are there.
+    /// These values applied to the existing ones.
     #[must_use]
     pub fn over(self, before: Timeouts) -> Timeouts {
         Timeouts {
@@ -156,7 +156,7 @@ impl SetTimeouts {
     }
 }
 
-/// What is given, even if it is null: only what is missing is none.
+/// Any given value, including null; only a missing field is none.
 #[expect(clippy::option_option, reason = "missing, null and a value are three things")]
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,

@@ -1,4 +1,4 @@
-//! The worker file: who a worker is and which commands it runs for which types.
+//! The worker file: the name of a worker, and its commands for types of jobs.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerFile {
-    /// Its name; the host's if missing.
+    /// Name of the worker; the host name if missing.
     pub name: Option<String>,
-    /// Jobs at once; the number of CPUs if missing.
+    /// Number of concurrent jobs; the number of CPUs if missing.
     pub slots: Option<u32>,
     /// Whether it runs jobs of type `exec`, that is, any command a client sends.
     #[serde(default)]
     pub allow_exec: bool,
-    /// What it can do besides what is detected; a number, text, list or true.
+    /// Abilities besides the detected ones; a number, text, list or true.
     #[serde(default)]
     pub abilities: BTreeMap<String, Ability>,
-    /// Which commands do which types of work; params come on standard input.
+    /// Commands by type of job; params are passed on standard input.
     #[serde(default)]
     pub types: BTreeMap<String, TypeCommand>,
 }
@@ -41,7 +41,7 @@ pub enum Ability {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TypeCommand {
-    /// Program and arguments; no shell unless it is named.
+    /// Program and arguments; without a shell unless it is named.
     pub run: Vec<String>,
 }
 
@@ -58,10 +58,10 @@ pub struct Exec {
     /// Variables besides those of the contract.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Where it runs.
+    /// Working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// What it reads.
+    /// Standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! The frames of a session, against files that are the contract: what a worker in another language reads and writes.
-//! `UPDATE=1 cargo test -p jobhall-protocol --test session` writes the MessagePack files anew.
+//! The frames of a session compared with files, which are the contract for workers in other languages. `UPDATE=1
+//! cargo test -p jobhall-protocol --test session` writes the MessagePack files again.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|two| u8::from_str_radix(&two.iter().collect::<String>(), 16).unwrap()).collect()
 }
 
-/// The example in JSON is read, written back the same, and written and read as MessagePack without a difference.
+/// The example in JSON is parsed, written back unchanged, and converted to MessagePack and back without a difference.
 fn check<M: Serialize + DeserializeOwned>(name: &str, kinds: &[&str]) {
     let json = std::fs::read_to_string(path(&format!("{name}.json"))).unwrap();
     let value: Value = serde_json::from_str(&json).unwrap();

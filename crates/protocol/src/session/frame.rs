@@ -4,16 +4,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// The most bytes of a frame.
+/// Maximum size of a frame.
 pub const FRAME_BYTES: usize = 1 << 20;
-/// The most messages in a frame.
+/// Maximum number of messages in a frame.
 pub const FRAME_MESSAGES: usize = 4_096;
-/// The deepest nesting that a frame can rightly have.
+/// Maximum nesting depth of a valid frame.
 const DEPTH: usize = 32;
-/// MessagePack's mark of a list with a length of four bytes.
+/// The MessagePack header of a list with a four-byte length.
 const LIST: [u8; 5] = [0xdd, 0, 0, 0, 0];
 
-/// How messages are written.
+/// The encoding of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Encoding {
     /// Text frames.
@@ -24,10 +24,10 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Both, the preferred one first.
+    /// Both encodings, the preferred one first.
     pub const ALL: [Encoding; 2] = [Encoding::MessagePack, Encoding::Json];
 
-    /// The name by which a WebSocket asks for it.
+    /// The name of the WebSocket subprotocol.
     #[must_use]
     pub fn subprotocol(self) -> &'static str {
         match self {
@@ -36,31 +36,31 @@ impl Encoding {
         }
     }
 
-    /// The encoding of this name.
+    /// The encoding with this name.
     #[must_use]
     pub fn of_subprotocol(name: &str) -> Option<Encoding> {
         Encoding::ALL.into_iter().find(|encoding| encoding.subprotocol() == name)
     }
 }
 
-/// Why bytes are not a frame, or messages do not make one.
+/// Why bytes are not a frame, or messages do not fit one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// Too long.
+    /// The frame is too large.
     #[error("{0} bytes in one frame, the limit is {FRAME_BYTES}")]
     Bytes(usize),
-    /// Too many.
+    /// The frame has too many messages.
     #[error("{0} messages in one frame, the limit is {FRAME_MESSAGES}")]
     Messages(usize),
-    /// Not messages; the text names what is wrong.
+    /// The bytes are not a list of messages; the text has the reason.
     #[error("not a list of messages: {0}")]
     Wrong(String),
 }
 
-/// The messages of a frame.
+/// Parses the messages of a frame.
 ///
 /// # Errors
-/// It is too long, or something in it is not a known message; the error names it.
+/// The frame is too large, or contains an unknown message, which the error names.
 pub fn read_frame<M: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Result<Vec<M>, FrameError> {
     if bytes.len() > FRAME_BYTES {
         return Err(FrameError::Bytes(bytes.len()));
@@ -101,10 +101,11 @@ impl FrameWriter {
         FrameWriter { encoding, bytes: Vec::new(), count: 0 }
     }
 
-    /// Adds a message; false if it did not fit, which never happens to the first. Then take the frame and push again.
+    /// Adds a message; false if it does not fit, which never happens for the first. Then take the frame and push
+    /// again.
     ///
     /// # Errors
-    /// The message alone is longer than a frame may be.
+    /// The message alone is larger than a frame may be.
     pub fn push(&mut self, message: &impl Serialize) -> Result<bool, FrameError> {
         if self.count == FRAME_MESSAGES {
             return Ok(false);
@@ -122,7 +123,7 @@ impl FrameWriter {
                 rmp_serde::encode::write_named(&mut self.bytes, message).map_err(|error| wrong(&error))
             }
         };
-        // JSON still needs its closing bracket.
+        // JSON still requires the closing bracket.
         let fits = self.bytes.len() < FRAME_BYTES;
         if written.is_ok() && fits {
             self.count += 1;
@@ -134,19 +135,19 @@ impl FrameWriter {
         if self.count == 0 { Err(FrameError::Bytes(length)) } else { Ok(false) }
     }
 
-    /// Whether nothing was added.
+    /// Whether the frame has no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes so far.
+    /// The current size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The frame, which is empty afterwards; none if nothing was added.
+    /// Returns the frame and clears it; none if it has no messages.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         let count = std::mem::take(&mut self.count);
         if count == 0 {

@@ -12,29 +12,29 @@ use crate::sub_job::{Called, SubJobState};
 use crate::submit::SubmitJob;
 use crate::timestamp::Timestamp;
 
-/// The version of the session that this build speaks.
+/// The version of the session protocol.
 pub const SESSION_VERSION: u32 = 1;
-/// The feature by which the hall answers accepts and progress too, not only what a worker must wait for.
+/// The feature by which the server also answers accepts and progress, not only messages that a worker must wait for.
 pub const FEATURE_MOVED: &str = "moved";
-/// The features that this build knows.
+/// The features of this version.
 pub const SESSION_FEATURES: [&str; 1] = [FEATURE_MOVED];
 
 /// The first message of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// The version it speaks.
+    /// The protocol version of the worker.
     pub version: u32,
-    /// What it would like beyond that version; what the hall does not know is left out of its welcome.
+    /// Requested features; features that the server does not know are missing in its welcome.
     #[serde(default)]
     pub features: Vec<String>,
-    /// What it can do, such as `os=linux, gpu=2`.
+    /// Abilities of the worker, such as `os=linux, gpu=2`.
     #[serde(default)]
     pub abilities: String,
-    /// Which jobs it takes, such as `queue=mail`.
+    /// Filter of accepted jobs, such as `queue=mail`.
     #[serde(default)]
     pub accepts: String,
-    /// What it still has from an earlier session.
+    /// The attempts that it still has from an earlier session.
     #[serde(default)]
     pub attempts: Vec<AttemptRef>,
 }
@@ -58,121 +58,121 @@ pub struct AttemptRef {
     pub lease: LeaseId,
 }
 
-/// The hall's answer to a hello. Cancels that wait for kept attempts follow as messages.
+/// The server's answer to a hello. Pending cancels of kept attempts follow as messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// The version that both speak.
+    /// The protocol version of the session.
     pub version: u32,
-    /// The features that both know.
+    /// The features that both sides support.
     pub features: Vec<String>,
-    /// The name under which the hall knows the worker: that of its token.
+    /// The name of the worker on the server: the name of its token.
     #[serde(default)]
     pub worker: String,
-    /// How long the session and all its leases live without a renewal.
+    /// Lifetime of the session and of all its leases without a renewal.
     pub lease_ms: u64,
-    /// These attempts go on.
+    /// Attempts that continue.
     #[serde(with = "text::attempts")]
     pub kept: Vec<AttemptId>,
-    /// These are lost: stop them, and report nothing.
+    /// Lost attempts: stop them, and report nothing.
     #[serde(with = "text::attempts")]
     pub lost: Vec<AttemptId>,
 }
 
-/// What a worker says.
+/// Messages of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToServer {
-    /// It is there. Comes first, and once.
+    /// The worker connects. Must be the first message, and is sent once.
     Hello(Hello),
-    /// So many jobs in all may be assigned to it, counted from the beginning of the session: those it was given, and
-    /// those it has room for now. Said twice it means the same; a lower number withdraws what was not used.
+    /// The total number of jobs that may be assigned, counted from the beginning of the session: those already
+    /// assigned plus those that fit now. Idempotent; a lower number withdraws unused credit.
     Credit {
-        /// Jobs since the session began. Below zero where a worker has come back with more attempts than it has slots,
-        /// because some of them wait: those are counted as if they did not.
+        /// Number of jobs since the session began. Negative if a worker reconnects with more attempts than slots
+        /// because some of them wait: those count as not waiting.
         total: i64,
     },
-    /// It has the job.
+    /// The worker accepts the job.
     Accept {
-        /// Which attempt.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
         /// Its lease.
         #[serde(with = "text::lease")]
         lease: LeaseId,
     },
-    /// How far it is.
+    /// Progress of an attempt.
     Progress {
-        /// Which attempt.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
         /// Its lease.
         #[serde(with = "text::lease")]
         lease: LeaseId,
-        /// The measures that moved.
+        /// The indicators that changed.
         #[serde(default)]
         indicators: Vec<Indicator>,
     },
-    /// A piece of the attempt's log. Answered by `logged`.
+    /// A chunk of the attempt's log. Answered by `logged`.
     Log {
-        /// Which attempt.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
         /// Its lease.
         #[serde(with = "text::lease")]
         lease: LeaseId,
-        /// Where in the log it begins. A piece that is there already is answered as at first.
+        /// Offset of its first byte in the log. A repeated chunk is answered like the first time.
         offset: u64,
-        /// Which output it came from.
+        /// Stream of the chunk.
         stream: LogStream,
         /// The bytes: base64 in JSON, binary in MessagePack.
         #[serde(with = "text::bytes")]
         bytes: Vec<u8>,
     },
-    /// How it ended. Answered by `moved`, once its log and the outcome are durable.
+    /// The outcome of an attempt. Answered by `moved`, once its log and the outcome are durable.
     Outcome {
-        /// Which attempt.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
         /// Its lease.
         #[serde(with = "text::lease")]
         lease: LeaseId,
-        /// The outcome with its value, or its reason and verdict.
+        /// The outcome with its value, or with its error and retry.
         report: OutcomeReport,
     },
-    /// The attempt asks for a job. Answered by `sub_job`.
+    /// The attempt requests a sub-job. Answered by `sub_job`.
     SubJob {
-        /// Which attempt.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
         /// Its lease.
         #[serde(with = "text::lease")]
         lease: LeaseId,
-        /// What it calls the job.
+        /// The name of the sub-job.
         call: String,
-        /// The job; in the queue of the one that asks, if it names none.
+        /// The job; by default in the queue of its parent.
         job: Box<SubmitJob>,
     },
-    /// The attempt waits for jobs that it has asked for; its slot is free meanwhile. Answered by `resumed` when they are
-    /// over and there is room for it again. To be said again on a new connection.
+    /// The attempt waits for sub-jobs; its slot is free meanwhile. Answered by `resumed` when they have ended and a
+    /// slot is free. Must be repeated on a new connection.
     Wait {
-        /// Which attempt.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
         /// Its lease.
         #[serde(with = "text::lease")]
         lease: LeaseId,
-        /// Which jobs; all that it has asked for if missing.
+        /// The jobs; all its sub-jobs if missing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         jobs: Option<Vec<u64>>,
     },
-    /// It is still there: the session and all its leases live on. Answered by `renewed`.
+    /// Renews the session and all its leases. Answered by `renewed`.
     Renew {},
     /// Answered by `pong` with the same number.
     Ping {
         /// Any number.
         n: u64,
     },
-    /// It leaves for good: what it still has is lost at once.
+    /// The worker leaves permanently: the attempts it still has are lost immediately.
     Leave {},
 }
 
@@ -202,99 +202,99 @@ pub enum Word {
     Leave,
 }
 
-/// What the hall says.
+/// Messages of the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToWorker {
-    /// The session has begun. Comes first.
+    /// The session has begun. Always the first message.
     Welcome(Welcome),
-    /// Here is a job; it is durably this worker's.
+    /// A job is assigned to the worker, durably.
     Assign {
-        /// Names the attempt in every later word about it.
+        /// The attempt, for later messages about it.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
-        /// The secret to show with every later word.
+        /// The lease, a secret that later messages must include.
         #[serde(with = "text::lease")]
         lease: LeaseId,
-        /// What the job's own process may show to the hall; it dies with the lease.
+        /// A token for the process of the job; valid as long as the lease.
         token: String,
         /// The job.
         job: AssignedJob,
     },
     /// Stop this attempt and report `cancelled`.
     Cancel {
-        /// Which.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
-        /// Whether nobody asked for it, but its time is over.
+        /// Whether the cause is a timeout and not a request.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         timed_out: bool,
     },
-    /// The job that answers a call.
+    /// The sub-job that was requested.
     SubJob {
-        /// Which attempt called.
+        /// The attempt that requested it.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
-        /// What it called the job.
+        /// The name of the sub-job.
         call: String,
         /// The job.
         job: Called,
     },
-    /// The jobs that this attempt waited for are over, and it goes on.
+    /// The jobs that the attempt waited for have ended, and it continues.
     Resumed {
-        /// Which attempt.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
-        /// The jobs.
+        /// The sub-jobs.
         jobs: Vec<SubJobState>,
     },
-    /// This attempt is no longer this worker's: stop it, and report nothing.
+    /// The attempt no longer belongs to this worker: stop it, and report nothing.
     Revoke {
-        /// Which.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
     },
-    /// The job's state after a word on its attempt.
+    /// The state of the job after a message about its attempt.
     Moved {
-        /// Which attempt.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
-        /// After which word.
+        /// The kind of message.
         to: Word,
         /// The state.
         state: String,
     },
-    /// A piece of log was taken.
+    /// A log chunk was accepted.
     Logged {
-        /// Which attempt.
+        /// The attempt.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
-        /// The log's length now.
+        /// The length of the log.
         len: u64,
-        /// Whether it has reached its limit, so that further bytes are dropped.
+        /// Whether the log has reached its limit, so that further bytes are dropped.
         truncated: bool,
     },
-    /// The session lives for another term.
+    /// The session was renewed for another term.
     Renewed {},
-    /// Something was refused; nothing of it was stored.
+    /// A message was refused; none of it was stored.
     Refused {
-        /// What.
+        /// The kind of message.
         to: Word,
-        /// About which attempt, if it was about one.
+        /// The attempt, if the message was about one.
         #[serde(default, with = "text::maybe_attempt", skip_serializing_if = "Option::is_none")]
         attempt: Option<AttemptId>,
-        /// Why, as a word for programs.
+        /// Code for programs.
         code: Code,
-        /// Why, in words.
+        /// Explanation for people.
         detail: String,
     },
     /// The answer to a ping.
     Pong {
         /// Its number.
         n: u64,
-        /// The hall's clock.
+        /// The server's clock.
         at: Timestamp,
     },
-    /// The hall is stopping: nothing more is assigned, the connection ends, the leases live on. Come back.
+    /// The server is stopping: nothing more is assigned, the connection ends, the leases remain. Reconnect.
     Drain {},
 }

@@ -1,4 +1,4 @@
-//! How attempts, leases and bytes are written in messages.
+//! The text form of attempts, leases and bytes in messages.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use jobhall_core::{AttemptId, LeaseId};
 use serde::de::{self, Deserializer, Visitor};
 use serde::ser::Serializer;
 
-/// Reads a value from a text that need not be kept.
+/// Parses a value from a borrowed text.
 struct Parse<T>(&'static str, fn(&str) -> Option<T>);
 
 impl<T> Visitor<'_> for Parse<T> {
@@ -56,7 +56,7 @@ pub(crate) mod attempts {
     }
 }
 
-/// An attempt that a refusal may be about.
+/// An optional attempt.
 pub(crate) mod maybe_attempt {
     use super::{AttemptId, Deserializer, Serializer, attempt};
 
@@ -88,7 +88,7 @@ pub(crate) mod lease {
     }
 }
 
-/// Bytes: base64 in JSON, themselves in MessagePack.
+/// Bytes: base64 in JSON, binary in MessagePack.
 pub(crate) mod bytes {
     use std::fmt;
 

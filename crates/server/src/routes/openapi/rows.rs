@@ -50,7 +50,7 @@ fn put(path: &'static str, id: &'static str, summary: &'static str) -> Row {
     Row::new("PUT", path, id, summary)
 }
 
-/// One object, or an array of them that is taken as a whole or not at all.
+/// One job, or an array of jobs that is accepted or refused as a whole.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes a body that is read by its first character")]
@@ -59,7 +59,7 @@ enum Submit {
     Many(Vec<wire::SubmitJob>),
 }
 
-/// The job, where one object was submitted; else one answer for each.
+/// The job, if one object was submitted; otherwise one response for each.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes what two kinds of requests are answered with")]
