@@ -23,10 +23,8 @@ Exit codes: jobhall help exit-codes";
 #[command(name = "jobhall", version, after_help = EXAMPLES, disable_help_subcommand = true, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
 pub struct Cli {
-    /// Options of every command.
     #[command(flatten)]
     pub globals: Globals,
-    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }

@@ -37,7 +37,7 @@ use crate::server::Signals;
 
 /// Runs the command.
 pub async fn run(cli: Cli) -> Outcome {
-    // These must work even where the configuration does not.
+    // These commands must work even if the configuration is invalid.
     match &cli.command {
         Command::Completions(args) => return completions::run(args),
         Command::Man(args) => return man::run(args),
@@ -85,7 +85,7 @@ async fn until_interrupted<T>(work: impl Future<Output = Outcome<T>>) -> Outcome
     }
 }
 
-/// Waits for Ctrl-C or SIGTERM, or for ever if no signal handler can be installed.
+/// Waits for Ctrl-C or SIGTERM; forever if no signal handler can be installed.
 async fn interrupted() {
     match Signals::listen() {
         Ok(mut signals) => signals.next().await,
@@ -93,7 +93,7 @@ async fn interrupted() {
     }
 }
 
-/// The text of a flag that takes a text, `@FILE` or `-` for standard input.
+/// The value of a flag that accepts a text, `@FILE` or `-` for standard input.
 pub fn text_of(value: &str, what: &str) -> Outcome<String> {
     let unreadable = |error: std::io::Error| {
         Failure::usage(format!("failed to read {what} from {value}")).why(error.to_string())

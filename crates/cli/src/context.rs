@@ -10,14 +10,13 @@ use crate::settings::{Given, Settings};
 /// The context of a command.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The settings.
     pub settings: Settings,
-    /// How to print.
+    /// The output options.
     pub output: Output,
 }
 
 impl Context {
-    /// From the command line, the environment and the files.
+    /// Created from the command line, the environment and the files.
     pub fn new(cli: &Cli) -> Outcome<Context> {
         let settings = Settings::resolve(&Given::from_process(cli.layer()))?;
         // Programs that read the log must not get text messages in between.

@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use crate::commands::text_of;
 use crate::failure::{Failure, Outcome};
 
-/// A database by its address.
+/// A database URL.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Database {
     /// A file on this machine.
     Sqlite(PathBuf),
-    /// A server, by its whole address.
+    /// A PostgreSQL server, with the whole URL.
     Postgres(String),
 }
 
 impl Database {
-    /// Reads an address.
+    /// Parses a URL.
     pub fn parse(text: &str) -> Result<Database, String> {
         let text = text.trim();
         match text.split_once(':') {
@@ -67,7 +67,7 @@ pub fn masked(url: &str) -> String {
     text
 }
 
-/// A password may have an `@` in it by mistake, so the last one is where the host begins.
+/// A password may contain an unescaped `@`, so the host begins after the last one.
 fn without_password(rest: &str) -> String {
     match rest.rsplit_once('@') {
         Some((who, host)) => match who.split_once(':') {

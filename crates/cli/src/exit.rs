@@ -3,23 +3,23 @@
 use jobhall_client::ClientError;
 use jobhall_protocol::{Code, Job};
 
-/// How the program ends.
+/// The exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
     /// Success.
     Ok = 0,
-    /// Something unexpected.
+    /// An unexpected error.
     Unexpected = 1,
-    /// The command line or a configuration is wrong.
+    /// The command line or the configuration is invalid.
     Usage = 2,
     /// The server could not be reached.
     Unreachable = 3,
-    /// No token, or one that does not permit this.
+    /// The token is missing or does not permit the request.
     Auth = 4,
     /// Not found.
     NotFound = 5,
-    /// The current state does not allow it.
+    /// The current state does not permit the request.
     Conflict = 6,
     /// The job ran and failed.
     Failed = 100,
@@ -53,7 +53,7 @@ impl Exit {
         (Exit::Interrupted, "interrupted by Ctrl-C"),
     ];
 
-    /// The number that the shell sees.
+    /// The number.
     #[must_use]
     pub fn code(self) -> u8 {
         self as u8
@@ -92,7 +92,7 @@ impl Exit {
         exits.into_iter().max_by_key(weight).unwrap_or(Exit::Ok)
     }
 
-    /// What an error of the client means.
+    /// The exit code for an error of the client.
     #[must_use]
     pub fn of_error(error: &ClientError) -> Exit {
         match error {
@@ -133,7 +133,7 @@ pub mod tests {
     use super::*;
     use jobhall_protocol::Problem;
 
-    /// A job in a state, with attempts that ended so.
+    /// A job in a state, whose attempts ended with these outcomes.
     pub fn job(state: &str, outcomes: &[&str]) -> Job {
         let at = "2026-11-15T09:43:00.250Z";
         let attempts: Vec<_> = outcomes

@@ -10,13 +10,12 @@ use crate::exit::Exit;
 /// Why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The exit code.
     pub exit: Exit,
     /// What happened.
     pub what: String,
-    /// Why, where that is known.
+    /// Why, if known.
     pub why: Option<String>,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: Option<String>,
 }
 
@@ -24,17 +23,17 @@ pub struct Failure {
 pub type Outcome<T = Exit> = Result<T, Failure>;
 
 impl Failure {
-    /// A failure that only says what happened.
+    /// A failure without a reason.
     pub fn new(exit: Exit, what: impl Into<String>) -> Failure {
         Failure { exit, what: what.into(), why: None, fix: None }
     }
 
-    /// Something on the command line or in a file is wrong.
+    /// An error on the command line or in a file.
     pub fn usage(what: impl Into<String>) -> Failure {
         Failure::new(Exit::Usage, what)
     }
 
-    /// Adds why.
+    /// Adds the reason.
     #[must_use]
     pub fn why(self, why: impl Into<String>) -> Failure {
         Failure { why: Some(why.into()), ..self }
@@ -131,7 +130,7 @@ fn fix_of(code: Code) -> Option<&'static str> {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
-        // The reader closed our output early: this is not a failure.
+        // The reader closed the output early: this is not a failure.
         let exit = if error.kind() == std::io::ErrorKind::BrokenPipe { Exit::Ok } else { Exit::Unexpected };
         Failure::new(exit, format!("failed to write the output: {error}"))
     }

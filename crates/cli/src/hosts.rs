@@ -5,13 +5,13 @@
 
 use std::net::Ipv6Addr;
 
-/// The most names of one hall.
+/// Maximum number of names.
 const NAMES: usize = 100;
-/// The longest name, and the longest part of one between two dots.
+/// Maximum length of a name, and of a label between two dots.
 const NAME_BYTES: usize = 253;
 const LABEL_BYTES: usize = 63;
 
-/// Reads one name.
+/// Parses one name.
 pub fn name(text: &str) -> Result<String, String> {
     let text = text.trim();
     let name = text.to_ascii_lowercase();
@@ -36,14 +36,14 @@ pub fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads several, with commas between them.
+/// Parses several names separated by commas.
 pub fn names(text: &str) -> Result<Vec<String>, String> {
     let names: Vec<_> = text.split(',').map(name).collect::<Result<_, _>>()?;
     few(&names)?;
     Ok(names)
 }
 
-/// Refuses more names than a hall may have.
+/// Refuses too many names.
 pub fn few(names: &[String]) -> Result<(), String> {
     if names.len() > NAMES {
         return Err(format!("{} hosts are named, the limit is {NAMES}", names.len()));

@@ -12,10 +12,10 @@ use crate::failure::{Failure, Outcome};
 use crate::hosts;
 use crate::settings::{Origin, Setting, Settings};
 
-/// The shortest and the longest lease, in milliseconds. A shorter one leaves a busy machine too little time to renew.
+/// Minimum and maximum lease in milliseconds. A shorter lease leaves a busy machine too little time to renew.
 const LEASE_MS: std::ops::RangeInclusive<u64> = 3_000..=24 * 3_600_000;
 
-/// Reads the flag `--lease`.
+/// Parses the flag `--lease`.
 fn lease(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error: SpanError| error.to_string())?;
     if LEASE_MS.contains(&span.0) {
@@ -64,7 +64,7 @@ pub struct ListenArgs {
 }
 
 impl ListenArgs {
-    /// On any free port of this machine, without TLS.
+    /// Any free port of this machine, without TLS.
     pub fn anywhere() -> ListenArgs {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         ListenArgs {
@@ -81,7 +81,7 @@ impl ListenArgs {
         }
     }
 
-    /// Adds the values of the environment and the files where no flag is given.
+    /// Adds the values of the environment and the files for flags that are not given.
     pub fn with(&self, settings: &Settings) -> Outcome<ListenArgs> {
         let file = |flag: &Option<PathBuf>, setting: &Option<Setting>| {
             let given = flag.clone().or_else(|| Some(PathBuf::from(&setting.as_ref()?.value)))?;

@@ -11,11 +11,11 @@ use tokio::process::{Child, Command};
 
 use crate::settings::Settings;
 
-/// Delays before a worker that died is restarted.
+/// Delays before a worker that exited is restarted.
 const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The worker on this machine, in a separate process that is restarted when it dies.
+/// The worker on this machine, in a separate process that is restarted when it exits.
 pub struct LocalWorker {
     server: String,
     token: String,
@@ -23,12 +23,12 @@ pub struct LocalWorker {
     slots: Option<u32>,
     log: [String; 2],
     child: Option<Child>,
-    /// Open while this process lives: the worker ends when it is closed, also after `kill -9`.
+    /// Open while this process runs: the worker exits when it is closed, also after `kill -9`.
     line: Option<File>,
 }
 
 impl LocalWorker {
-    /// A worker for the server at this URL with this certificate, if any, and this token. It logs as the server does.
+    /// A worker for the server at this URL with this certificate, if any, and this token. It logs like the server.
     /// [`LocalWorker::keep`] starts it.
     pub fn new(
         at: (&str, Option<&Path>),
@@ -49,27 +49,27 @@ impl LocalWorker {
         if let Some(slots) = self.slots {
             command.args(["--slots", &slots.to_string()]);
         }
-        // It connects to this server only, whatever name and CA the certificate has.
+        // It connects to this server only, regardless of the name and CA in the certificate.
         for name in ["JOBHALL_PIN", "JOBHALL_CA", "JOBHALL_TOKEN", "JOBHALL_JOIN"] {
             command.env_remove(name);
         }
         if let Some(certificate) = &self.certificate {
             command.env("JOBHALL_PIN", certificate);
         }
-        // In a separate process group, so that Ctrl-C on a terminal reaches it only through us.
+        // In a separate process group, so that Ctrl-C on a terminal does not reach it directly.
         command.stdin(Stdio::piped()).process_group(0).kill_on_drop(true);
         // Through a pipe, because the environment of a worker can be read by a job that runs as root.
         command.env("JOBHALL_TOKEN_FILE", "/dev/stdin");
         let mut child = command.spawn()?;
         let stdin = child.stdin.take().and_then(|stdin| stdin.into_owned_fd().ok());
         let mut stdin = File::from(stdin.ok_or_else(|| std::io::Error::other("no pipe to the worker"))?);
-        // Far less than a pipe holds, so this does not wait.
+        // Much less than the capacity of a pipe, so this does not block.
         writeln!(stdin, "{}", self.token)?;
         self.line = Some(stdin);
         Ok(self.child.insert(child))
     }
 
-    /// Keeps a worker running, with growing delays if it dies early.
+    /// Keeps a worker running, with growing delays if it exits early.
     pub async fn keep(&mut self) {
         let mut pause = SHORTEST;
         loop {

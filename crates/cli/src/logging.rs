@@ -1,8 +1,8 @@
 //! The log on standard error: text, or one JSON object per line.
 //!
-//! Every JSON line has `time`, `level`, `target` and `message`, and further fields under their names
-//! (`request_id`, `method`, `route`, `status`, `took_ms`, `who`; `job`, `attempt`, `worker`, `outcome`, `state`), whether
-//! they belong to the line or to the request around it. Dependencies log warnings and errors only.
+//! Every JSON line has `time`, `level`, `target` and `message`, and further fields under their names (`request_id`,
+//! `method`, `route`, `status`, `took_ms`, `who`; `job`, `attempt`, `worker`, `outcome`, `state`), whether they
+//! belong to the line or to its request. Dependencies log warnings and errors only.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub fn start(settings: &Settings) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     // A global filter: a filter of the layer would be evaluated each time a request's span is entered or left.
     let registry = tracing_subscriber::registry().with(filter);
-    // A user cannot do anything about another subscriber that is already set.
+    // If another subscriber is already set, a user cannot change that.
     let _ = match settings.log_format.value.as_str() {
         "json" => registry.with(lines.fmt_fields(Json).event_format(Json)).try_init(),
         _ => registry.with(lines).try_init(),
@@ -68,7 +68,7 @@ impl Visit for Fields {
 }
 
 impl<'writer> FormatFields<'writer> for Json {
-    /// Of a span: an object, or several one after another if fields come later.
+    /// The fields of a span: an object, or several consecutive ones if fields are added later.
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
         let mut found = Fields::default();
         fields.record(&mut found);
@@ -106,7 +106,7 @@ where
         whole.insert("level".to_owned(), level.into());
         whole.insert("target".to_owned(), metadata.target().into());
         whole.insert("message".to_owned(), message);
-        // What a line says of itself cannot be taken for what the log says of it.
+        // Fields of the line cannot replace the standard fields.
         for (name, value) in line {
             whole.entry(name).or_insert(value);
         }

@@ -28,7 +28,8 @@ use clap::Parser as _;
 
 use crate::exit::Exit;
 
-/// A hall keeps thousands of buffers that are never written to; this allocator leaves them out of memory (bench/README.md).
+/// A server has thousands of buffers that are never written; this allocator keeps them out of memory
+/// (bench/README.md).
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -54,15 +55,15 @@ fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Help and version are successes; everything else that clap reports is an error.
+/// Help and version are successes; any other report of clap is an error.
 fn usage(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Ok.code() })
 }
 
 fn run(cli: args::Cli) -> failure::Outcome {
-    // A hall shares its work among threads. Everything else waits most of the time, and a worker passes on what others
-    // write: there, waking another thread for each piece would cost more than the work.
+    // A server uses several threads. All other commands wait most of the time, and a worker forwards output: there,
+    // waking another thread for each chunk would cost more than the work.
     let mut builder = match cli.command {
         args::Command::Up(_) | args::Command::Server(_) | args::Command::Run(_) | args::Command::Move(_) => {
             tokio::runtime::Builder::new_multi_thread()
@@ -72,7 +73,7 @@ fn run(cli: args::Cli) -> failure::Outcome {
     let runtime = builder.enable_all().build();
     let runtime = runtime.map_err(failure::Failure::from)?;
     let exit = runtime.block_on(commands::run(cli));
-    // Whatever still reads from a terminal must not hold the program.
+    // A thread that still reads from a terminal must not delay the exit.
     runtime.shutdown_background();
     exit
 }

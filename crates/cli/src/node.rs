@@ -32,14 +32,14 @@ use crate::server::{COLLECT_MS, LOG_BYTES, bind, prepare, trouble};
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a follower forwards to the last known leader while the database does not answer.
 const BELIEVED: Duration = Duration::from_secs(10);
-/// Connections for logs and artifacts.
+/// Number of connections for logs and artifacts.
 const BLOB_CONNECTIONS: usize = 8;
 /// How long a start waits until the node is leader or follower.
 const SETTLED: Duration = Duration::from_secs(10);
 /// Delay after a failed start as leader, so that another node can try.
 const REST: Duration = Duration::from_secs(5);
 
-/// A node that runs.
+/// A running node.
 pub struct Node {
     /// The URL at which this machine reaches it.
     pub url: String,
@@ -50,7 +50,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node on this database. This directory holds the node's few local files.
+    /// Starts a node on this database. The directory has the node's few local files.
     pub async fn open(data: &Path, at: &ListenArgs, url: String, trust: &Trust) -> Outcome<Node> {
         let tls = at.tls()?;
         prepare(data)?;
@@ -115,7 +115,7 @@ fn failed(why: &dyn std::fmt::Display) -> Failure {
 
 /// How a leadership ended.
 enum Ended {
-    /// The node stops; what must be closed with it.
+    /// The node stops; with the parts to close.
     Stop(Engine, Arc<Postgres>),
     /// The leadership was lost.
     Lost,
@@ -275,7 +275,7 @@ impl Monitor {
         Ok((options, engine))
     }
 
-    /// The blobs of the hall, which are written only as long as this epoch of the leadership lasts.
+    /// The blobs of the hall. They can be written only during this epoch of the leadership.
     async fn blobs(&self, epoch: u64) -> Result<Arc<Blobs>, String> {
         let pool = self.database.connections(BLOB_CONNECTIONS).map_err(|error| error.to_string())?;
         let place = jobhall_blobs::Database { pool, runtime: Handle::current(), epoch: Some(epoch) };
@@ -287,7 +287,7 @@ impl Monitor {
 
 /// Waits until the node is to stop.
 async fn stopped(mut stops: watch::Receiver<bool>) {
-    // An error means that the sender is gone.
+    // An error means that the sender was dropped.
     let _ = stops.wait_for(|stop| *stop).await;
 }
 

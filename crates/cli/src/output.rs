@@ -26,19 +26,18 @@ pub enum Format {
     Jsonl,
 }
 
-/// How to print.
+/// The output options.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The form of the data.
     pub format: Format,
-    /// Which fields; all if empty.
+    /// The requested fields; all if empty.
     pub fields: Vec<String>,
     quiet: bool,
     verbose: bool,
 }
 
 impl Output {
-    /// From the global options, with `color` from the settings.
+    /// Created from the global options, with `color` from the settings.
     pub fn new(globals: &Globals, color: &str) -> Output {
         let choice = match color {
             "always" => ColorChoice::Always,
@@ -60,7 +59,7 @@ impl Output {
         print(text)
     }
 
-    /// Prints bytes as they are, except that a terminal which wants no colours gets none.
+    /// Prints bytes unchanged, except that colours are removed if the terminal does not want them.
     pub fn raw(&self, bytes: &[u8]) -> Outcome<()> {
         let plain = std::io::stdout().is_terminal() && ColorChoice::global() == ColorChoice::Never;
         let mut stdout = std::io::stdout().lock();
@@ -72,7 +71,7 @@ impl Output {
         written.and_then(|()| std::io::stdout().flush()).map_err(Failure::from)
     }
 
-    /// Prints bytes of a job's standard error on ours.
+    /// Prints bytes of a job's standard error on standard error.
     pub fn raw_error(&self, bytes: &[u8]) -> Outcome<()> {
         let plain = std::io::stderr().is_terminal() && ColorChoice::global() == ColorChoice::Never;
         let mut stderr = std::io::stderr().lock();
@@ -84,7 +83,7 @@ impl Output {
         written.map_err(Failure::from)
     }
 
-    /// Prints one thing: as JSON if requested, otherwise as `human` shows it.
+    /// Prints one value: as JSON if requested, otherwise as `human` formats it.
     pub fn one<T: Serialize>(&self, thing: &T, human: impl FnOnce() -> String) -> Outcome<()> {
         match self.format {
             Format::Json => self.line(&json::pretty(&json::pick(thing, &self.fields)?)?),
@@ -105,7 +104,7 @@ impl Output {
         }
     }
 
-    /// Prints one thing of many as a line of JSON.
+    /// Prints one value of a list as a line of JSON.
     pub fn each<T: Serialize>(&self, thing: &T) -> Outcome<()> {
         self.line(&json::compact(&json::pick(thing, &self.fields)?)?)
     }
@@ -115,7 +114,7 @@ impl Output {
         self.format == Format::Human && std::io::stdout().is_terminal()
     }
 
-    /// Clears the terminal for what comes next.
+    /// Clears the terminal.
     pub fn redraw(&self) -> Outcome<()> {
         print_bytes(b"\x1b[H\x1b[2J")
     }
@@ -138,7 +137,7 @@ impl Output {
         }
     }
 
-    /// How progress is shown: see [`progress`].
+    /// The progress display; see [`progress`].
     pub fn progress(&self, total: u64, what: &'static str) -> progress::Progress {
         progress::Progress::new(progress::Manner::here(self.quiet), total, what)
     }
@@ -165,7 +164,7 @@ pub fn complain(failure: &Failure) {
     talk(&format!("{style}error:{style:#} {failure}"));
 }
 
-/// The width of the terminal that shows standard output; none in a pipe, where nothing is cut.
+/// The width of the terminal on standard output; none in a pipe, where nothing is truncated.
 fn terminal_width() -> Option<usize> {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {

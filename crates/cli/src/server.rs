@@ -23,17 +23,16 @@ use crate::failure::{Failure, Outcome};
 use crate::listen::ListenArgs;
 use crate::output::human::now_ms;
 
-/// The most bytes of one attempt's log.
+/// Maximum size of the log of an attempt.
 pub const LOG_BYTES: u64 = 64 << 20;
 
-/// Time between two collections of blobs that nothing refers to.
+/// Interval between two collections of unreferenced blobs.
 pub const COLLECT_MS: u64 = 60 * 60 * 1_000;
 
 /// An open server of a hall with one node.
 pub struct OpenServer {
-    /// The tokens.
     pub tokens: Arc<Tokens>,
-    /// Where it is.
+    /// The URL of the server.
     pub url: String,
     engine: Engine,
     running: Running,
@@ -89,7 +88,7 @@ impl OpenServer {
     }
 }
 
-/// Makes the data directory if it is missing, and hides this process.
+/// Creates the data directory if it is missing, and protects this process.
 pub fn prepare(data: &Path) -> Outcome<()> {
     hide();
     DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| trouble(data, &error))
@@ -121,27 +120,28 @@ fn alone(url: String) -> Nodes {
     })
 }
 
-/// Closes the environment and memory of this process to others of the same user: jobs could find secrets there.
+/// Prevents other processes of the same user from reading the environment and memory of this process: jobs could find
+/// secrets there.
 pub fn hide() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         tracing::warn!("other processes of this user can read the memory of this one: {error}");
     }
 }
 
-/// The data of a hall cannot be used.
+/// The error for an unusable data directory.
 pub fn trouble(data: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Unexpected, format!("failed to open the hall in {}", data.display()))
         .why(error.to_string())
 }
 
-/// The two signals that end a hall or a worker.
+/// The two signals that stop a server or a worker.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Starts to listen for the signals.
     pub fn listen() -> Outcome<Signals> {
         let failed = |error: std::io::Error| {
             Failure::new(Exit::Unexpected, "failed to listen for signals").why(error.to_string())
@@ -151,7 +151,7 @@ impl Signals {
         Ok(Signals { terminate, interrupt })
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -13,14 +13,14 @@ use crate::settings::Settings;
 
 /// A running server of either kind.
 pub enum Serving {
-    /// The whole hall.
+    /// The only node.
     Alone(OpenServer),
-    /// One node of it.
+    /// One of several nodes.
     Node(Node),
 }
 
 impl Serving {
-    /// Opens it.
+    /// Opens the server.
     pub async fn open(data: &Path, at: &ListenArgs, settings: &Settings) -> Outcome<Serving> {
         match at.database()? {
             Some(Database::Postgres(url)) => {
@@ -30,7 +30,7 @@ impl Serving {
         }
     }
 
-    /// Where this machine reaches it.
+    /// The URL for this machine.
     pub fn url(&self) -> &str {
         match self {
             Serving::Alone(hall) => &hall.url,

@@ -17,25 +17,23 @@ use file::Layer;
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7450";
 const SYSTEM: &str = "/etc/jobhall/config.toml";
 const PROJECT: &str = "jobhall.toml";
-/// The longest line that may be a token.
+/// Maximum length of a token line.
 const TOKEN_BYTES: u64 = 4_096;
 
-/// Where a value came from, the strongest first.
+/// The origin of a value, the highest precedence first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A flag.
     Flag(&'static str),
-    /// A variable of the environment.
+    /// An environment variable.
     Env(&'static str),
     /// The file in the current directory.
     Project(PathBuf),
-    /// The user's own file.
+    /// The file of the user.
     User(PathBuf),
-    /// The machine's file.
+    /// The file of the machine.
     System(PathBuf),
-    /// The file that the hall wrote on its first start.
+    /// The file that the server wrote on its first start.
     Local(PathBuf),
-    /// The default.
     Default,
 }
 
@@ -52,30 +50,27 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value and where it came from.
+/// A value and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting<T = String> {
-    /// The value.
     pub value: T,
-    /// Its origin.
     pub origin: Origin,
 }
 
 /// The inputs of the settings; tests create their own.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
-    /// The flags.
     pub flags: Layer,
     /// The environment, by name.
     pub env: Vec<(String, String)>,
     /// The current directory.
     pub directory: PathBuf,
-    /// The machine's file, if not the usual one.
+    /// The file of the machine, if not the default one.
     pub system: Option<PathBuf>,
 }
 
 impl Given {
-    /// The real ones.
+    /// The inputs of this process.
     pub fn from_process(flags: Layer) -> Given {
         let env = std::env::vars().filter(|(_, value)| !value.is_empty()).collect();
         Given { flags, env, directory: std::env::current_dir().unwrap_or_default(), system: None }
@@ -95,39 +90,39 @@ impl Given {
 /// The settings in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Where the hall is.
+    /// The URL of the server.
     pub server: Setting,
-    /// Who we are.
+    /// The API token.
     pub token: Option<Setting>,
-    /// Where a local hall keeps its data.
+    /// The data directory of a local server.
     pub data: Setting<PathBuf>,
     /// When to use colours: `auto`, `always` or `never`.
     pub color: Setting,
-    /// How much to log: one of [`file::LEVELS`].
+    /// The log level: one of [`file::LEVELS`].
     pub log: Setting,
-    /// In which form: `text` or `json`.
+    /// The log format: `text` or `json`.
     pub log_format: Setting,
-    /// The authority that signed the hall's certificate, besides those that this machine knows.
+    /// The CA that signed the server's certificate, besides those of this machine.
     pub ca: Option<Setting>,
     /// The exact certificate of the server; overrides `ca`.
     pub pin: Option<Setting>,
-    /// The certificate that a hall on this machine shows.
+    /// The TLS certificate of a server on this machine.
     pub tls_cert: Option<Setting>,
     /// The key of that certificate.
     pub tls_key: Option<Setting>,
     /// Host names that a server on this machine answers to.
     pub hosts: Option<Setting<Vec<String>>>,
-    /// Where a hall on this machine keeps its jobs. It may have a password in it.
+    /// The database URL of a server on this machine. It may contain a password.
     pub database: Option<Setting>,
-    /// The same database without a pooler in between.
+    /// The URL of the same database without the pooler.
     pub database_direct: Option<Setting>,
-    /// Whether a transaction pooler is in between: `true` or `false`.
+    /// Whether the database is behind a transaction pooler: `true` or `false`.
     pub database_pooled: Option<Setting>,
-    /// Where other nodes reach this one.
+    /// The URL at which other nodes reach this one.
     pub advertise: Option<Setting>,
 }
 
-/// The layers with their origins, the strongest first. The origin of a flag or variable depends on the key.
+/// The layers with their origins, the highest precedence first. The origin of a flag or variable depends on the key.
 struct Layers(Vec<(Source, Layer)>);
 
 enum Source {
@@ -196,7 +191,7 @@ impl Layers {
         self.0.iter().find_map(found)
     }
 
-    /// Within one layer the token itself is stronger than the file that has it.
+    /// Within one layer the token has precedence over the token file.
     fn token(&self) -> Outcome<Option<Setting>> {
         for (source, layer) in &self.0 {
             if let Some(token) = &layer.token {
@@ -213,7 +208,7 @@ impl Layers {
 }
 
 impl Settings {
-    /// Puts the layers on top of each other.
+    /// Resolves the settings from all layers.
     pub fn resolve(given: &Given) -> Outcome<Settings> {
         let layers = Layers::read(given)?;
         let default = |value: &str| Setting { value: value.to_owned(), origin: Origin::Default };
@@ -279,7 +274,7 @@ impl Settings {
     }
 }
 
-/// Flags and files are checked where they are read; a variable is not.
+/// Validates a variable; flags and files are validated where they are read.
 fn checked(key: &str, setting: Setting) -> Outcome<Setting> {
     file::check(key, &setting.value, &setting.origin.to_string())?;
     Ok(setting)
@@ -324,14 +319,14 @@ fn confirmed(server: &Setting, certificate: Option<&Setting>) -> Outcome<()> {
     Ok(())
 }
 
-/// The local admin token, but only for a hall on this machine.
+/// The local admin token, but only for a server on this machine.
 fn local_token(server: &Setting, data: &Path) -> Option<Setting> {
     let path = data.join("admin.token");
     let value = is_loopback(&server.value).then(|| read_token(&path).ok())??;
     Some(Setting { value, origin: Origin::Local(path) })
 }
 
-/// Whether an address is on this machine; of several, whether all are.
+/// Whether a URL is on this machine; of several, whether all are.
 pub fn is_loopback(server: &str) -> bool {
     server.split(',').all(|one| is_here(one.trim()))
 }
@@ -349,7 +344,7 @@ fn is_here(server: &str) -> bool {
 
 fn read_token(path: &Path) -> Outcome<String> {
     let mut text = String::new();
-    // Only its first line: a worker's token comes through a pipe that stays open.
+    // Only the first line: a worker's token comes through a pipe that stays open.
     let read = File::open(path).and_then(|file| BufReader::new(file.take(TOKEN_BYTES)).read_line(&mut text));
     read.map_err(|error| {
         Failure::usage(format!("failed to read the token in {}", path.display())).why(error.to_string())

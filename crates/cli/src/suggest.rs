@@ -1,6 +1,6 @@
-//! Did you mean?
+//! Suggestions for misspelled words.
 
-/// The candidate that is nearest to a word, if one is near enough to be what was meant.
+/// The candidate most similar to a word, if one is similar enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = 1 + word.chars().count() / 4;
     let measured = candidates.into_iter().map(|candidate| (distance(word, candidate), candidate));
@@ -8,12 +8,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     (far > 0 && far <= most).then_some(candidate)
 }
 
-/// `; did you mean "x"?`, or nothing.
+/// `; did you mean "x"?`, or an empty text.
 pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, candidates).map_or_else(String::new, |found| format!("; did you mean {found:?}?"))
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
+/// The edit distance between two words: insertions, deletions, replacements and swaps of neighbours.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut rows = vec![(0..=to.len()).collect::<Vec<usize>>()];

@@ -105,7 +105,7 @@ fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::usage(format!("failed to read {}", path.display())).why(why.to_string())
 }
 
-/// The attempt whose process this is.
+/// The attempt of this process.
 fn own_attempt(variable: impl Fn(&str) -> Option<String>) -> Outcome<String> {
     match (variable("JOBHALL_JOB"), variable("JOBHALL_CLAIM")) {
         (Some(job), Some(claim)) => Ok(format!("{job}-{claim}")),

@@ -71,7 +71,7 @@ impl CallArgs {
     }
 }
 
-/// The same work has the same name.
+/// The default name: equal for equal work.
 fn name(job: &SubmitJob) -> String {
     let params = job.params.as_ref().map_or("{}", |params| params.get());
     format!("{} {}", job.job_type, &blake3::hash(params.as_bytes()).to_hex()[..32])

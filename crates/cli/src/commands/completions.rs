@@ -1,4 +1,4 @@
-//! `jobhall completions`: what shells need to complete commands and flags.
+//! `jobhall completions`: shell completions for commands and flags.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;

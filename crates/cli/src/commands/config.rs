@@ -83,7 +83,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// An address without its password.
+/// A URL without its password.
 fn shown(database: Option<&Setting>) -> Option<Setting> {
     let database = database?;
     Some(Setting { value: masked(&database.value), origin: database.origin.clone() })

@@ -17,7 +17,7 @@ Examples:
   jobhall doctor
   jobhall doctor --server http://hall:7450 --json";
 
-/// Clocks further apart than this make leases, schedules and logs hard to read.
+/// With a larger clock difference leases, schedules and logs are hard to read.
 const MOST_SKEW_MS: i64 = 5_000;
 
 /// Warn if the server's disk has less free space than this.
@@ -30,7 +30,7 @@ const FEW_FILES: u64 = 1_024;
 #[command(after_help = EXAMPLES)]
 pub struct DoctorArgs {}
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Verdict {
@@ -60,7 +60,7 @@ impl Check {
     }
 }
 
-/// Runs the checks; the exit code is that of the first which failed.
+/// Runs the checks; returns the exit code of the first that failed.
 pub async fn run(context: &Context) -> Outcome {
     let checks = checks(context, &context.client()?).await;
     context.output.list(&checks, || table(&checks))?;
@@ -130,7 +130,7 @@ fn clock(date: Option<&str>, now_ms: i64) -> Check {
     let Some(date) = date else {
         return Check::new("clock", Verdict::Warning, "the server does not report its time");
     };
-    // The header has whole seconds: half of one is the best guess.
+    // The header has whole seconds: half a second is the best estimate.
     let skew = now_ms - (date.timestamp().as_millisecond() + 500);
     let verdict = if skew.abs() > MOST_SKEW_MS { Verdict::Warning } else { Verdict::Ok };
     Check::new("clock", verdict, format!("{} apart", human::length(skew.abs())))

@@ -66,7 +66,7 @@ fn print(context: &Context, event: &Event) -> Outcome<()> {
     context.output.each(&Line { id: &event.id, event: &event.name, data })
 }
 
-/// A change of a job in words; anything else as it came.
+/// A change of a job as text; any other event unchanged.
 fn told(event: &Event) -> String {
     match serde_json::from_str::<jobhall_protocol::Change>(&event.data) {
         Ok(change) => format!("{:>10}  job {}  {}", event.id, change.id, state::text(&clean(&change.state))),

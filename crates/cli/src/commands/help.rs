@@ -1,4 +1,4 @@
-//! `jobhall help`: a command's help, and topics that belong to no command.
+//! `jobhall help`: the help of a command, and topics that belong to no command.
 
 use clap::{Args, Command, CommandFactory as _};
 

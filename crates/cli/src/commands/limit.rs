@@ -1,11 +1,11 @@
-//! Limits as flags write them and tables show them: `concurrency=5`, `rate=100/1m, burst=10, by=owner`.
+//! Limits as written in flags and shown in tables: `concurrency=5`, `rate=100/1m, burst=10, by=owner`.
 
 use jobhall_protocol::{Limit, Rate, Span};
 
-/// What a limit looks like.
+/// Examples of limits.
 const SHAPE: &str = "such as 'concurrency=5', 'rate=100/1m' or 'concurrency=2, by=params.customer.id'";
 
-/// Reads a limit. The expression comes last, because it may have commas in quotes.
+/// Parses a limit. The expression is last, because it may contain commas in quotes.
 pub fn parse(text: &str) -> Result<Limit, String> {
     let (mut limit, mut burst) = (Limit::default(), None);
     let mut rest = text.trim();
@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<Limit, String> {
     Ok(limit)
 }
 
-/// The same, or that there is none.
+/// Parses a limit, or `none`.
 pub fn parse_or_none(text: &str) -> Result<Option<Limit>, String> {
     if text == "none" { Ok(None) } else { parse(text).map(Some) }
 }

@@ -30,7 +30,7 @@ Examples:
 Stop the hall first. Either all data is moved or none; the old data is not changed. No server opens
 the old data again unless the file jobs.db.moved beside it is removed.";
 
-/// The file of a hall in its data directory.
+/// The file name of the store in a data directory.
 const FILE: &str = "jobs.db";
 
 /// Arguments of `move`.
@@ -45,7 +45,7 @@ pub struct MoveArgs {
     pub to: String,
 }
 
-/// What was moved.
+/// The result of a move.
 #[derive(Debug, Serialize)]
 struct Moved {
     jobs: u64,
@@ -139,7 +139,7 @@ async fn move_all(
         }
         progress.set(moved.total(), &format!("{} jobs", moved.jobs));
     }
-    // Before the final commit: the old hall must not start again if this process is killed in between.
+    // Marked before the final commit: the old hall must not start again if this process is killed in between.
     let before = export.moved_to().map_err(target)?;
     export.set_moved_to(Some(&whither)).map_err(target)?;
     if let Err(error) = import.finish(marks, held).await {

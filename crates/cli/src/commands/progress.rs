@@ -48,7 +48,7 @@ pub async fn run(context: &Context, args: &ProgressArgs) -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// The attempt whose process this is.
+/// The attempt of this process.
 pub fn own_attempt() -> Outcome<String> {
     let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     match (var("JOBHALL_JOB"), var("JOBHALL_CLAIM")) {

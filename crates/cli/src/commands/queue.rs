@@ -162,7 +162,7 @@ fn table(queues: &[Queue]) -> Table {
     table
 }
 
-/// What is configured for it.
+/// The settings as text.
 fn note(queue: &Queue) -> String {
     let paused = queue.paused.then(|| "paused".to_owned());
     let limits = (!queue.limits.is_empty()).then(|| limit::list(&queue.limits));

@@ -143,7 +143,7 @@ pub async fn on_server(context: &Context, client: &Client, args: &RunArgs, here:
     let key = crate::commands::job::random_key();
     let submitted = client.submit(&args.job(here)?, Some(&key)).await?;
     context.output.say(&format!("job {} {}", submitted.id, submitted.disposition));
-    // The command's standard error goes to ours.
+    // Standard error of the command is printed on standard error.
     let mut printer = Printer::apart(&context.output);
     let job = tokio::select! {
         job = follow_job(client, submitted.id, None, &mut printer) => {

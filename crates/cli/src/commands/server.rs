@@ -21,10 +21,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ServerArgs {
-    /// Options of the listener.
     #[command(flatten)]
     pub listen: ListenArgs,
-    /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
 }

@@ -1,11 +1,11 @@
-//! `jobhall __slot`: the processes that keep and lead a job's processes, started by the worker only.
+//! `jobhall __slot`: the monitor and the supervisor of a job's processes, started by the worker only.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
 
-/// The word that starts a process of a slot.
+/// The name of the hidden command.
 pub const NAME: &str = "__slot";
 
 /// Arguments of `__slot`; they are never parsed here, see [`start`].

@@ -88,7 +88,7 @@ fn whole(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// Those that are not zero.
+/// The non-zero counts.
 fn by_name(counts: &BTreeMap<String, u64>) -> String {
     let some: Vec<_> =
         counts.iter().filter(|(_, n)| **n > 0).map(|(name, n)| format!("{n} {name}")).collect();
@@ -111,7 +111,7 @@ fn durations(durations: Durations) -> String {
     }
 }
 
-/// A length of time that may be very short.
+/// A duration that may be very short.
 fn short(ms: f64) -> String {
     match ms {
         ..10.0 => format!("{ms:.1} ms"),

@@ -79,7 +79,7 @@ pub struct SetArgs {
     /// Maximum age of a success that is reused
     #[arg(long, value_name = "SPAN")]
     pub reuse_window: Option<Span>,
-    /// Whether its jobs are kept from workers
+    /// Whether the type is paused
     #[arg(long, value_name = "BOOL")]
     pub paused: Option<bool>,
     /// Limit of concurrency or rate, such as 'concurrency=5', 'rate=100/1m' or 'concurrency=2, by=owner'; may be
@@ -103,7 +103,7 @@ pub struct SetArgs {
     pub if_match: Option<String>,
 }
 
-/// A limit, or that there is none.
+/// A value, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(Option<u64>);
 
@@ -205,7 +205,7 @@ fn show(context: &Context, found: Versioned<TypeSettings>) -> Outcome<()> {
     context.output.one(&shown, || told(&shown))
 }
 
-/// There is no such type; one that is near is suggested.
+/// The error for an unknown type; it suggests a similar one.
 async fn unknown(client: &Client, name: &str) -> Failure {
     Failure::new(Exit::NotFound, format!("there is no type {name:?}{}", hint(client, name).await))
         .why("a type is known once a job of it was submitted, or it was configured")

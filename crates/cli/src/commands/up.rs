@@ -21,13 +21,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct UpArgs {
-    /// Options of the listener.
     #[command(flatten)]
     pub listen: ListenArgs,
     /// Maximum number of concurrent jobs [default: number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: Option<u32>,
-    /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
 }

@@ -29,7 +29,6 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct WorkerArgs {
-    /// Instead of starting one
     #[command(subcommand)]
     pub command: Option<WorkerCommand>,
     /// Worker file: name, slots, abilities, commands of types
@@ -53,7 +52,6 @@ pub struct WorkerArgs {
     /// Exit when standard input is closed
     #[arg(long, hide = true)]
     pub with_stdin: bool,
-    /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
 }
@@ -96,7 +94,7 @@ async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// Waits for the end of standard input, or for ever if `asked` is false. A separate thread reads; process exit does not
+/// Waits for the end of standard input; forever if `asked` is false. A separate thread reads; process exit does not
 /// wait for it.
 async fn stdin_ended(asked: bool) {
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
@@ -135,7 +133,7 @@ fn state_home() -> Option<PathBuf> {
     Some(home.join("jobhall"))
 }
 
-/// The worker file, with the flags on top.
+/// The worker file, with the flags applied.
 fn file(args: &WorkerArgs) -> Outcome<WorkerFile> {
     let mut file = match &args.config {
         Some(path) => read(path)?,

@@ -100,7 +100,7 @@ fn table(workers: &[Worker]) -> Table {
     table
 }
 
-/// What is in use, and of how much: `gpu 1/2, mem_gb 8/64`. The job that it is reserved for comes last.
+/// Used and available resources: `gpu 1/2, mem_gb 8/64`. The job with a reservation comes last.
 fn used(worker: &Worker) -> String {
     let abilities = Abilities::parse(&worker.abilities).ok();
     let total = |name: &str| match abilities.as_ref().and_then(|abilities| abilities.get(name)) {
@@ -115,7 +115,7 @@ fn used(worker: &Worker) -> String {
     }
 }
 
-/// The jobs that these attempts are at.
+/// The jobs of these attempts.
 fn jobs(attempts: &[String]) -> String {
     let jobs =
         attempts.iter().map(|attempt| attempt.split_once('-').map_or(attempt.as_str(), |(job, _)| job));

@@ -5,12 +5,12 @@ use jobhall_protocol::{Artifact, Attempt, Failure, Indicator, Job, Timestamp};
 use crate::output::state;
 use crate::output::table::{Cell, Table, clean};
 
-/// Now, by this machine's clock.
+/// The current time on this machine's clock.
 pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// A length of time in its largest unit or two, such as `3s`, `4m`, `2h 5m`, `12d`.
+/// A duration in its one or two largest units, such as `3s`, `4m`, `2h 5m`, `12d`.
 pub fn length(ms: i64) -> String {
     let s = ms.max(0) / 1_000;
     match s {
@@ -22,7 +22,7 @@ pub fn length(ms: i64) -> String {
     }
 }
 
-/// Bytes in their largest unit.
+/// A size in its largest unit.
 pub fn bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let at = usize::try_from(bytes.max(1).ilog2() / 10).unwrap_or(0).min(units.len() - 1);
@@ -30,7 +30,7 @@ pub fn bytes(bytes: u64) -> String {
     if at == 0 { format!("{bytes} B") } else { format!("{}.{} {}", tenths / 10, tenths % 10, units[at]) }
 }
 
-/// How long ago something was, or `in` how long it will be.
+/// How long ago a time was, or `in` how long it will be.
 pub fn age(at: Timestamp, now_ms: i64) -> String {
     let passed = now_ms - at.0.as_ms();
     if passed < 0 { format!("in {}", length(-passed)) } else { length(passed) }
@@ -56,7 +56,7 @@ pub fn jobs(jobs: &[Job], now_ms: i64) -> Table {
     table
 }
 
-/// What matters most about a job now.
+/// The most relevant information about a job.
 fn note(job: &Job, now_ms: i64) -> String {
     if job.cancel_requested {
         return "cancel requested".to_owned();
@@ -80,7 +80,7 @@ fn measure(indicator: &Indicator) -> String {
     }
 }
 
-/// A bar for each measure of progress.
+/// A bar for each indicator of progress.
 fn bars(indicators: &[Indicator]) -> String {
     const WIDTH: usize = 20;
     let wide = indicators.iter().map(|indicator| clean(&indicator.name).chars().count()).max().unwrap_or(0);
@@ -106,7 +106,7 @@ pub fn why(failure: &Failure) -> String {
     }
 }
 
-/// All about one job.
+/// All details of one job.
 pub fn job(job: &Job, now_ms: i64) -> String {
     let moment = |at: Option<Timestamp>| at.map(|at| format!("{at} ({} ago)", age(at, now_ms)));
     let due = (job.run_at > job.created_at).then(|| job.run_at.to_string());
@@ -147,7 +147,7 @@ pub fn job(job: &Job, now_ms: i64) -> String {
     format!("{}{}{attempts}", lines.collect::<String>(), bars(&job.progress))
 }
 
-/// The first few jobs that must end before it.
+/// The first few dependencies.
 fn after(job: &Job) -> Option<String> {
     const FEW: usize = 10;
     let mut ids: Vec<_> = job.after.iter().take(FEW).map(u64::to_string).collect();
@@ -156,7 +156,7 @@ fn after(job: &Job) -> Option<String> {
     (!ids.is_empty()).then(|| format!("{}{any}", ids.join(", ")))
 }
 
-/// The value, or a description of the artifact that holds it.
+/// The value, or a description of the artifact with the result.
 fn result(job: &Job) -> Option<String> {
     match &job.result_artifact {
         Some(artifact) => Some(format!(

@@ -1,4 +1,4 @@
-//! JSON for programs. Numbers and texts of params pass through as they were written.
+//! JSON for programs. Numbers and strings of params are printed as they were written.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -57,12 +57,12 @@ fn unknown(name: &str, known: &[&str]) -> Failure {
         .fix(format!("known fields: {}", known.join(", ")))
 }
 
-/// With line breaks.
+/// JSON with line breaks.
 pub fn pretty(thing: &impl Serialize) -> Outcome<String> {
     serde_json::to_string_pretty(thing).map_err(|error| broken(&error))
 }
 
-/// On one line.
+/// JSON on one line.
 pub fn compact(thing: &impl Serialize) -> Outcome<String> {
     serde_json::to_string(thing).map_err(|error| broken(&error))
 }
@@ -73,7 +73,7 @@ pub fn document<T: Serialize>(things: &[T], fields: &[String]) -> Outcome<String
     pretty(&picked)
 }
 
-/// A value as text: strings without quotes, nothing for null.
+/// A value as text: strings without quotes, null as an empty text.
 fn plain(value: &RawValue) -> String {
     match serde_json::from_str::<String>(value.get()) {
         Ok(text) => text,

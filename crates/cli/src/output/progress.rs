@@ -5,25 +5,24 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Between two counters in CI.
+/// Interval between two counters in CI.
 const COUNTER: Duration = Duration::from_secs(10);
 
 /// Transfers of at least this size show progress.
 pub const LARGE_BYTES: u64 = 8 << 20;
 
-/// How progress is shown.
+/// The kind of progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// A bar that moves.
+    /// A progress bar.
     Bar,
-    /// A line from time to time.
+    /// A line at intervals.
     Counter,
-    /// Not at all.
     None,
 }
 
 impl Manner {
-    /// The display for the present environment.
+    /// The display for the current environment.
     pub fn here(quiet: bool) -> Manner {
         let ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
         Manner::choose(quiet, std::io::stderr().is_terminal(), ci)

@@ -1,4 +1,4 @@
-//! How states look: a symbol and a colour each, so that neither alone carries the meaning.
+//! The display of states: a symbol and a colour each, so that neither alone carries the meaning.
 
 use anstyle::{AnsiColor, Style};
 

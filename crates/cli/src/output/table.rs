@@ -1,21 +1,19 @@
-//! Tables that fit the terminal. Texts are cut where they must be; ids never are.
+//! Tables that fit the terminal. Texts are truncated if necessary; ids never are.
 
 use anstyle::Style;
 
-/// The least that a column which may be cut keeps.
+/// Minimum width of a truncated column.
 const LEAST: usize = 6;
 const GAP: usize = 2;
 
-/// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its heading.
     pub heading: String,
-    /// Whether it may be cut to fit.
+    /// Whether it may be truncated.
     pub flexible: bool,
 }
 
-/// A cell: its text and how it looks.
+/// A cell: its text and style.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     text: String,
@@ -35,12 +33,11 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
-/// Text from outside on one line, without anything that moves the cursor.
+/// External text on one line, without control characters.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     columns: Vec<Column>,
@@ -48,7 +45,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these headings; those that begin with `~` may be cut.
+    /// A table with these headings; columns whose heading begins with `~` may be truncated.
     pub fn new(headings: &[&str]) -> Table {
         let column = |heading: &&str| Column {
             heading: heading.trim_start_matches('~').to_owned(),
@@ -62,7 +59,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The lines, within a width if there is one.
+    /// The lines, within a width if given.
     pub fn render(&self, width: Option<usize>) -> String {
         let widths = fit(&self.natural(), &self.columns, width);
         let headings = self.columns.iter().map(|column| column.heading.as_str());
@@ -80,7 +77,7 @@ impl Table {
         (0..self.columns.len()).map(longest).collect()
     }
 
-    /// Colours go in after the layout: every row is one line, so measuring never meets them.
+    /// Colours are added after the layout: every row is one line, so colour codes are never measured.
     fn paint(&self, number: usize, line: &str) -> String {
         if number == 0 {
             let bold = Style::new().bold();
@@ -98,7 +95,7 @@ fn length(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(text)
 }
 
-/// Texts in their columns.
+/// One line of texts in columns.
 fn line<'a>(texts: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
     let cells = texts.zip(widths).map(|(text, width)| {
         let text = cut(text, *width);
@@ -108,7 +105,7 @@ fn line<'a>(texts: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
     cells.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()
 }
 
-/// A text cut to this number of columns.
+/// Truncates a text to this number of columns.
 fn cut(text: &str, width: usize) -> String {
     if length(text) <= width {
         return text.to_owned();
@@ -126,7 +123,7 @@ fn cut(text: &str, width: usize) -> String {
     kept
 }
 
-/// Takes from the widest column that may be cut until all fit, or nothing more can be taken.
+/// Shrinks the widest column that may be truncated until all fit, or no column can be shrunk.
 fn fit(natural: &[usize], columns: &[Column], width: Option<usize>) -> Vec<usize> {
     let mut widths = natural.to_vec();
     let Some(width) = width else { return widths };

@@ -9,40 +9,24 @@ use crate::database::Database;
 use crate::failure::{Failure, Outcome};
 use crate::{hosts, suggest};
 
-/// The values of one layer.
+/// The values of one layer; see [`super::Settings`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layer {
-    /// Where the hall is.
     pub server: Option<String>,
-    /// Who we are.
     pub token: Option<String>,
-    /// The file that contains the token.
     pub token_file: Option<String>,
-    /// Where a local hall keeps its data.
     pub data: Option<String>,
-    /// When to use colours.
     pub color: Option<String>,
-    /// How much to log.
     pub log: Option<String>,
-    /// Log format.
     pub log_format: Option<String>,
-    /// The authority that signed the hall's certificate.
     pub ca: Option<String>,
-    /// The exact certificate of the server.
     pub pin: Option<String>,
-    /// The certificate that a hall on this machine shows.
     pub tls_cert: Option<String>,
-    /// The key of that certificate.
     pub tls_key: Option<String>,
-    /// Names under which a hall on this machine may be called, with commas between them.
     pub hosts: Option<String>,
-    /// Where a hall on this machine keeps its jobs.
     pub database: Option<String>,
-    /// The same database without a pooler in between.
     pub database_direct: Option<String>,
-    /// Whether a transaction pooler is in between.
     pub database_pooled: Option<String>,
-    /// Where other nodes reach this one.
     pub advertise: Option<String>,
 }
 
@@ -98,7 +82,7 @@ impl Layer {
     }
 }
 
-/// The layer in a file; an empty one if there is no such file.
+/// The layer in a file; an empty one if the file does not exist.
 pub fn read(path: &Path) -> Outcome<Layer> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text, &path.display().to_string()),
@@ -129,7 +113,7 @@ pub fn parse(text: &str, name: &str) -> Outcome<Layer> {
     Ok(layer)
 }
 
-/// Checks the value of a key. `place` says where the value was found.
+/// Validates the value of a key. `place` is the origin of the value.
 pub fn check(key: &str, value: &str, place: &str) -> Outcome<()> {
     let words: &[&str] = match key {
         "color" => &COLORS,

@@ -1,4 +1,4 @@
-//! Which layer wins, and which tokens go where.
+//! Precedence of layers, and which tokens are sent to which servers.
 
 use super::*;
 use crate::exit::Exit;

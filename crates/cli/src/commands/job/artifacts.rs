@@ -68,7 +68,7 @@ pub struct ArtifactArgs {
     pub attempt: Option<String>,
 }
 
-/// Gets an artifact.
+/// Downloads an artifact.
 pub async fn get(context: &Context, args: &ArtifactArgs) -> Outcome {
     let client = context.client()?;
     let reader = client.read_artifact(args.id, args.attempt.as_deref(), &args.name);
@@ -151,7 +151,7 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Once it has its name there is nothing here to remove.
+        // After the rename there is no file to remove.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -9,7 +9,7 @@ use crate::commands::job::submit::check;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 
-/// Jobs in one request.
+/// Maximum number of jobs in one request.
 const BATCH: usize = 500;
 
 /// Submits all jobs of a file that was already read and validated. A reference such as `"#0"` counts jobs in the file,
@@ -55,7 +55,7 @@ fn broken_off(failure: Failure, done: usize, all: usize, key: &str) -> Failure {
     failure.while_doing(&format!("{done} of {all} jobs were submitted")).fix(fix)
 }
 
-/// The jobs of a file, each checked.
+/// Reads and validates the jobs of a file.
 pub fn read(from: &str) -> Outcome<Vec<SubmitJob>> {
     if from == "-" {
         return parse(std::io::stdin().lock(), "standard input");
@@ -100,7 +100,7 @@ mod tests {
         let text = "{\"type\":\"a\"}\n{\"type\":\"b\",\"after\":[\"#0\"]}\n{\"type\":\"c\",\"after\":[\"#0\",\"#1\",9]}";
         let mut jobs = parse(text.as_bytes(), "f").unwrap();
         let made = Submitted { id: 70, disposition: "created".to_owned() };
-        // The first went out in the batch before.
+        // The first job was submitted in the previous batch.
         place(&mut jobs[2], &[made]);
         assert_eq!(jobs[2].after, [After::Job(70), After::Position(0), After::Job(9)]);
         for text in

@@ -57,7 +57,6 @@ pub enum BulkCommand {
 /// Arguments of an operation.
 #[derive(Debug, Args)]
 pub struct BulkArgs {
-    /// Which jobs
     #[command(flatten)]
     pub which: FilterArgs,
     /// Select all jobs; required if nothing else selects any

@@ -48,7 +48,7 @@ pub struct RetryArgs {
     pub wait: bool,
 }
 
-/// Makes new jobs like ended ones.
+/// Submits new jobs like ended ones.
 pub async fn retry(context: &Context, args: &RetryArgs) -> Outcome {
     let client = context.client()?;
     let (mut tally, mut made) = (Tally::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! `jobhall job edit`, `hold`, `release` and `run-now`: changing jobs that wait.
+//! `jobhall job edit`, `hold`, `release` and `run-now`: changes of waiting jobs.
 
 use clap::Args;
 use jobhall_client::{Client, ClientError};

@@ -60,7 +60,7 @@ impl FilterArgs {
         JobFilter { states, job_type, key, queue, group, owner, tag, q, created_after, created_before, limit }
     }
 
-    /// Whether something besides the type narrows it.
+    /// Whether an option besides the type restricts the filter.
     pub fn narrows(&self) -> bool {
         let FilterArgs { state, key, queue, group, owner, tag, q, created_after, created_before, .. } = self;
         !state.is_empty()
@@ -75,7 +75,7 @@ impl FilterArgs {
     }
 }
 
-/// The names of the states that match.
+/// The names of the matching states.
 pub fn named(wanted: impl Fn(StateName) -> bool) -> Vec<String> {
     StateName::ALL.into_iter().filter(|name| wanted(*name)).map(|name| name.to_string()).collect()
 }

@@ -26,7 +26,6 @@ const PAGE: usize = 500;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ListArgs {
-    /// Which
     #[command(flatten)]
     pub which: FilterArgs,
     /// Maximum number of entries

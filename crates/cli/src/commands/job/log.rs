@@ -57,9 +57,9 @@ pub struct Printer<'a> {
     output: &'a Output,
     stream: Option<LogStream>,
     timestamps: bool,
-    /// Standard error goes to ours.
+    /// Whether standard error of the job is printed on standard error.
     apart: bool,
-    /// The next byte begins a line.
+    /// Whether the next byte begins a line.
     fresh: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Printer<'a> {
         Printer { output, stream: args.stream, timestamps: args.timestamps, apart: false, fresh: true }
     }
 
-    /// Each stream on its own.
+    /// Prints each stream of the job on the same stream.
     pub fn apart(output: &'a Output) -> Printer<'a> {
         Printer { output, stream: None, timestamps: false, apart: true, fresh: true }
     }
@@ -92,7 +92,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The bytes with a time before each line that begins in them.
+/// The bytes with a time before each new line.
 fn stamped(bytes: &[u8], at: &str, fresh: &mut bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + at.len() + 1);
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -164,7 +164,7 @@ pub async fn follow_job(
 ) -> Outcome<Job> {
     let mut printed = behind.as_deref().map_or(0, claim);
     let (mut here, mut from) = (0, 0);
-    // Opened before the first look, so that no attempt can begin unseen between two of them.
+    // Opened before the first read, so that no attempt is missed between two reads.
     let mut events = client.events(Some(id), None);
     events.open().await.map_err(|error| about(id, error))?;
     loop {
@@ -180,12 +180,12 @@ pub async fn follow_job(
             (here, from) = (claim(&attempt.id), 0);
             printer.output.detail(&format!("attempt {} on {}", attempt.id, attempt.worker));
         }
-        // A hall that stops ends the stream too: only the log of an attempt that has ended is complete.
+        // A server that stops ends the stream too: only the log of an attempt that has ended is complete.
         let ended = attempt.ended_at.is_some();
         let query = LogQuery { attempt: Some(attempt.id.clone()), from, follow: !ended, stream: None };
         match print_frames(client, id, query, printer).await {
             Ok(offset) => from = offset,
-            // Taken back before anyone accepted it.
+            // The attempt was taken back before it was accepted.
             Err(failure) if failure.exit == Exit::NotFound && !ended => {}
             Err(failure) => return Err(failure),
         }
@@ -195,7 +195,7 @@ pub async fn follow_job(
     }
 }
 
-/// The claim in an attempt's id; it rises from attempt to attempt.
+/// The claim number in an attempt id; it increases with each attempt.
 fn claim(id: &str) -> u64 {
     id.rsplit('-').next().and_then(|claim| claim.parse().ok()).unwrap_or(0)
 }

@@ -108,8 +108,8 @@ pub struct SubmitArgs {
     pub from: Option<String>,
 }
 
-/// What to do about a pending job with the same key, as [`OnDuplicate`] explains it. The variants have no doc
-/// comments: with them, clap would print every option of the help on two lines.
+/// How to handle a pending job with the same key; see [`OnDuplicate`]. The variants have no doc comments: with them,
+/// clap would print every option of the help on two lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Duplicate {
     Join,
@@ -129,12 +129,12 @@ impl From<Duplicate> for OnDuplicate {
     }
 }
 
-/// A moment as it is written.
+/// Parses a time.
 pub fn moment(text: &str) -> Result<Timestamp, String> {
     text.parse()
 }
 
-/// Submits one or many, and waits if asked to.
+/// Submits one or many jobs, and waits if requested.
 pub async fn run(context: &Context, args: &SubmitArgs) -> Outcome {
     let client = context.client()?;
     let key = args.idempotency_key.clone().unwrap_or_else(random_key);
@@ -205,7 +205,7 @@ pub fn check(job: &SubmitJob) -> Outcome<()> {
     checked.map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Params as they are given: JSON, `@FILE` or `-`.
+/// Reads params given as JSON, `@FILE` or `-`.
 pub fn params(value: &str) -> Outcome<Box<RawValue>> {
     let text = text_of(value, "params")?;
     serde_json::from_str(&text).map_err(|error| {

@@ -8,23 +8,21 @@ use jobhall_blobs::{ARTIFACT_BYTES, AttemptKey, Blobs, Chunk, PIECE_BYTES, Verdi
 use jobhall_store_postgres::Database;
 use tokio::runtime::Handle;
 
-/// Connections for writing them.
+/// Number of connections for writing.
 const CONNECTIONS: usize = 2;
-/// Artifacts read at once.
+/// Number of artifacts read at once.
 const PAGE: usize = 100;
 
-/// Where blobs are, and where they go. Everything blocks.
+/// Source and target of the blobs. All methods block.
 pub struct Shelves {
     from: Blobs,
     to: Blobs,
 }
 
-/// How much was moved.
+/// The number of copied files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Copied {
-    /// Logs.
     pub logs: u64,
-    /// Artifacts.
     pub artifacts: u64,
 }
 
@@ -60,7 +58,7 @@ impl Shelves {
         Ok(copied)
     }
 
-    /// Whether there was a log.
+    /// Copies a log; returns whether it exists.
     fn log(&self, attempt: AttemptKey) -> Result<bool, String> {
         let info = self.from.logs().info(attempt).map_err(said)?;
         let (mut from, mut at_ms) = (0, 0);
@@ -77,7 +75,7 @@ impl Shelves {
             from = read.next;
         }
         if info.truncated {
-            // A byte past its limit cuts a log, and marks it as cut.
+            // One byte beyond the limit truncates a log and marks it as truncated.
             let chunk =
                 Chunk { offset: info.len, bytes: b"\n", stream: jobhall_blobs::Stream::Stdout, at_ms };
             self.to.logs().append(attempt, &chunk, info.len, false).map_err(said)?;
@@ -106,7 +104,7 @@ impl Shelves {
             behind = Some(last.name.clone());
             for artifact in &page {
                 let mut content = self.from.objects().open(&artifact.digest).map_err(said)?;
-                // Its name is its content's hash, so what arrives under it is what it was.
+                // The name is the hash of the content, so the stored content is identical.
                 let stored = self.to.objects().put(&mut content, ARTIFACT_BYTES, now_ms()).map_err(said)?;
                 if stored.digest != artifact.digest {
                     return Err(format!("artifact {} was not copied correctly", artifact.name));

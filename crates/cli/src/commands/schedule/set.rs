@@ -62,7 +62,7 @@ pub struct SetArgs {
     pub if_match: Option<String>,
 }
 
-/// See the rules; the variants have no doc comments, which would change the layout of the help.
+/// Handling of missed ticks. The variants have no doc comments, which would change the layout of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CatchUp {
     None,
@@ -70,7 +70,7 @@ pub enum CatchUp {
     All,
 }
 
-/// The same.
+/// Handling of a tick while the previous job is not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Overlap {
     Skip,
