@@ -1,4 +1,4 @@
-//! Bodies that are cut, too large, not JSON, or JSON of another kind.
+//! Bodies that are truncated, too large, not JSON, or JSON of the wrong type.
 
 use super::guarded::Guarded;
 
@@ -18,11 +18,11 @@ fn lengths_that_are_wrong_make_no_job() {
         let answer = hall.raw().say(hall.head("POST /api/v1/jobs", lines) + job).close_writing().answer();
         assert!(matches!(answer.status, 0 | 400..=499 | 501), "{name}: {} {}", answer.head, answer.body);
     }
-    // A length that is too long: the body never comes whole.
+    // The announced length is too long: the body is never complete.
     let cut = hall.head("POST /api/v1/jobs", "Content-Length: 500\r\n") + job;
     let answer = hall.raw().say(&cut).close_writing().answer();
     assert!(matches!(answer.status, 0 | 400), "{} {}", answer.head, answer.body);
-    // And one that leaves without a word.
+    // A client that disconnects before the end.
     hall.raw().say(&cut);
     hall.is_unharmed();
 }
@@ -34,7 +34,7 @@ fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     let answer = hall.raw().say(head).close_writing().answer();
     assert_eq!((answer.status, answer.code().as_str()), (413, "too_large"), "{}", answer.body);
     assert!(answer.body.contains("1048576"), "the limit is named: {}", answer.body);
-    // In chunks nobody knows beforehand how much will come.
+    // With chunked encoding the length is not known in advance.
     let mut raw = hall.raw();
     raw.say(hall.head("POST /api/v1/jobs", "Transfer-Encoding: chunked\r\n"));
     let chunk = format!("{:x}\r\n{}\r\n", 65_536, "x".repeat(65_536));

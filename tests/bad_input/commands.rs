@@ -1,4 +1,4 @@
-//! Commands that cannot be run, and output that is no text.
+//! Commands that cannot be run, and output that is not text.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -42,7 +42,7 @@ fn a_command_that_cannot_be_run_says_why() {
     hall.is_well();
 }
 
-/// All values of a byte, many times over, and ten megabytes without an end of line.
+/// All byte values, many times, and ten megabytes without a line feed.
 #[test]
 fn output_that_is_no_text_is_kept_byte_by_byte() {
     let hall = Guarded::up();

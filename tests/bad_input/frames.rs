@@ -1,4 +1,4 @@
-//! Frames of a session that no worker should send: a close with code and reason, or a refusal, and nothing changed.
+//! Invalid frames of a session: the server closes with code and reason, or refuses the message, and nothing changes.
 
 use jobhall_protocol::{Encoding, FRAME_BYTES, FRAME_MESSAGES};
 use jobhall_tests::eventually;
@@ -11,7 +11,7 @@ fn packed(text: &str) -> Vec<u8> {
     [&[0xa0 | u8::try_from(text.len()).unwrap()], text.as_bytes()].concat()
 }
 
-/// Each of these ends a session that has begun, and is told why.
+/// Each of these ends an open session with a reason.
 #[track_caller]
 fn each_is_told(hall: &Guarded, encoding: Encoding, cases: Vec<(&str, Vec<u8>, u16, &str)>) {
     for (name, bytes, code, word) in cases {
@@ -21,7 +21,7 @@ fn each_is_told(hall: &Guarded, encoding: Encoding, cases: Vec<(&str, Vec<u8>, u
     }
 }
 
-/// The hall is as it was, and has forgotten who was there.
+/// The server is unchanged, and has no session left.
 #[track_caller]
 fn nobody_is_left(hall: &Guarded) {
     eventually("the end of all sessions", || hall.get("/api/v1/workers").body.contains(r#""items":[]"#));
@@ -74,7 +74,7 @@ fn messages_in_messagepack_that_are_none_end_the_session_with_a_reason() {
         ("more than one list", binary(&[&whole, &[0x90]]), 1007, "bytes after its end"),
         ("too long", binary(&[&vec![0; FRAME_BYTES + 1]]), 1009, "1048577 bytes"),
     ];
-    // Cut anywhere, it is no frame.
+    // A truncated frame is invalid at any length.
     cases.extend((1..whole.len()).map(|cut| ("cut", binary(&[&whole[..cut]]), 1007, "not a list")));
     each_is_told(&hall, Encoding::MessagePack, cases);
     nobody_is_left(&hall);
@@ -99,12 +99,12 @@ fn frames_that_break_the_rules_of_sockets_end_the_session_with_a_reason() {
         ("parts without end, too long", without_end, 1009, "1048576"),
     ];
     each_is_told(&hall, Encoding::Json, cases);
-    // What is far too long is not even read: the hall hangs up, and what is under way is lost with it.
+    // A far too long frame is not read: the server closes the connection, and pending messages are lost.
     for length in [64 << 20, 1 << 40, u64::MAX] {
         let mut socket = Socket::welcomed(&hall, &hall.token(), Encoding::MessagePack);
         socket.say(head(FINAL | BINARY, length)).say([0x91; 4_096]).is_cut();
     }
-    // A close that says too little is answered like one, and a mask that is another makes other bytes.
+    // A close without a reason is answered too, and a different mask gives different bytes.
     Socket::welcomed(&hall, &hall.token(), Encoding::Json).say(frame(FINAL | CLOSE, &[3])).is_cut();
     let mut other = frame(FINAL | TEXT, ping);
     other[2] ^= 0xff;
@@ -138,12 +138,12 @@ fn whoever_begins_and_does_not_go_on_is_sent_away() {
     for ended in [part.closed(), cut.closed()] {
         assert_eq!(ended, (1008, "the session was not renewed in time".to_owned()));
     }
-    // One that hangs up in the middle of a word.
+    // A client that disconnects in the middle of a message.
     welcomed().say(frame(TEXT, br#"[{"credit":{"total":9}"#));
     nobody_is_left(&hall);
 }
 
-/// Where a frame is sound and what it says is not, that one word is refused and the session goes on.
+/// If a frame is valid and a message in it is not, that message is refused and the session continues.
 #[test]
 fn words_that_make_no_sense_are_refused_by_name() {
     let hall = Guarded::server();

@@ -1,10 +1,9 @@
-//! A hall that is looked at before and after: the same jobs, no file left open, no panic, and it still works.
+//! A server that is checked before and after: the same jobs, no file left open, no panic, and it still works.
 
 use std::ops::Deref;
 
 use jobhall_tests::{Answer, Rig, eventually, files, text};
 
-/// See the module.
 pub struct Guarded {
     rig: Rig,
     token: String,
@@ -22,24 +21,24 @@ impl Deref for Guarded {
 }
 
 impl Guarded {
-    /// A hall without a worker.
+    /// A server without a worker.
     pub fn server() -> Guarded {
         Guarded::with(&[])
     }
 
-    /// The same, with these further words.
+    /// A server without a worker, with these additional arguments.
     pub fn with(words: &[&str]) -> Guarded {
         Guarded::new(Rig::server(words))
     }
 
-    /// A hall with its local worker, which has come.
+    /// A server with its local worker, which has connected.
     pub fn up() -> Guarded {
         let rig = Rig::up(&["--slots", "1"]);
         eventually("the local worker", || text(&rig.run(&["worker", "list"]).stdout).contains("local"));
         Guarded::new(rig)
     }
 
-    /// A hall with one job in it, which no worker takes.
+    /// A server with one job that no worker takes.
     fn new(mut rig: Rig) -> Guarded {
         let (token, pid) = (rig.token(), rig.hall().pid());
         let mut guarded = Guarded { rig, token, pid, files: 0, jobs: String::new() };
@@ -54,7 +53,7 @@ impl Guarded {
         self.get("/api/v1/jobs?limit=500").body
     }
 
-    /// A request with token and host, and these further lines of the head.
+    /// A request with token and host, and these additional header lines.
     pub fn head(&self, first: &str, lines: &str) -> String {
         let token = &self.token;
         format!("{first} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n{lines}\r\n")
@@ -77,13 +76,13 @@ impl Guarded {
         self.raw().say(self.request(&format!("POST {path}"), "", body)).answer()
     }
 
-    /// The hall is as it was: nothing stored, nothing left open, nothing broken.
+    /// The server is unchanged: nothing stored, nothing left open, no panic.
     pub fn is_unharmed(&self) {
         assert_eq!(self.all_jobs(), self.jobs, "the jobs are as they were");
         self.is_well();
     }
 
-    /// The hall works, has closed what it had opened, and never panicked.
+    /// The server works, has closed all connections, and never panicked.
     pub fn is_well(&self) {
         assert_eq!(self.get("/readyz").status, 200);
         eventually("the end of connections that are over", || files(self.pid) <= self.files);

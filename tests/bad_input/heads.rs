@@ -1,10 +1,10 @@
-//! Heads that are no heads, or too much of one; tokens, hosts and addresses that are wrong.
+//! Invalid or too large request heads; invalid tokens, hosts and addresses.
 
 use jobhall_tests::Rig;
 
 use super::guarded::Guarded;
 
-/// Whatever is not HTTP is refused or cut off, and never waited for.
+/// Input that is not HTTP is refused or the connection is closed, without a wait.
 #[test]
 fn garbage_is_refused_and_leaves_nothing_behind() {
     let hall = Guarded::server();
@@ -85,7 +85,7 @@ fn l7_missing_and_wrong_tokens_are_challenged() {
     for (header, first) in headers.iter().zip(firsts.iter().cycle()) {
         challenged(first, header);
     }
-    // Ten wrong ones a minute are heard; a good one always is.
+    // Ten invalid tokens per minute are checked; a valid one always is.
     (headers.len()..10).for_each(|_| challenged(firsts[0], &headers[1]));
     let answer = ask(firsts[0], &headers[1]);
     assert_eq!((answer.status, answer.code().as_str()), (429, "too_many_requests"));

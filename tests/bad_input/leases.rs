@@ -1,4 +1,4 @@
-//! Words on attempts that are someone else's, or no longer one's own.
+//! Messages about attempts of another worker, or about attempts that are lost.
 
 use jobhall_tests::{Answer, Rig, eventually};
 
@@ -7,13 +7,13 @@ use super::guarded::Guarded;
 const VACANCY: &str = r#"{"slots":1,"wait_s":30,"accepts":"type=own"}"#;
 const PASSED: &str = r#"{"outcome":"succeeded","value":1}"#;
 
-/// An attempt as a worker got it.
+/// An attempt as assigned to a worker.
 struct Given {
     id: String,
     lease: String,
 }
 
-/// A worker by its token.
+/// A worker, identified by its token.
 struct Worker<'a> {
     rig: &'a Rig,
     token: String,
@@ -66,7 +66,7 @@ fn submit(rig: &Rig) -> u64 {
     rig.json(&words)["id"].as_u64().unwrap()
 }
 
-/// The token of another worker: a second identity beside the administrator's.
+/// The token of another worker: a second identity besides the administrator's.
 fn token_of_another(rig: &Rig) -> String {
     let made = rig.json(&["token", "create", "another", "--role", "worker", "--json"]);
     made["secret"].as_str().unwrap().to_owned()
@@ -120,7 +120,7 @@ fn g2_g8_a_lease_outlives_a_kill_but_not_its_term() {
     rig.start(&short);
     let worker = Worker { rig: &rig, token: rig.token() };
     assert_eq!(worker.of(&first, "outcome", PASSED).status, 200, "the lease is as good as before");
-    // The accept was young when the hall was killed and may have gone with it: then the job was never accepted.
+    // The accept was recent when the server was killed and may be lost: then the job was never accepted.
     eventually("the end of the other lease", || {
         ["retrying", "queued"].contains(&job(&rig, stale)["state"].as_str().unwrap())
     });

@@ -1,4 +1,5 @@
-//! Bad input on the shipped binary, through sockets and commands: each a clear answer, and the hall as it was before.
+//! Bad input for the shipped binary, through sockets and commands: each gets a clear response, and the server is
+//! unchanged.
 //!
 //! One file per kind of mistake.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]

@@ -1,4 +1,4 @@
-//! Words of a session on attempts that are another's, or no longer its own.
+//! Messages of a session about attempts of another worker, or about attempts that are lost.
 
 use jobhall_protocol::Encoding;
 use jobhall_tests::{Rig, eventually};
@@ -10,7 +10,7 @@ use super::socket::{FINAL, Socket, TEXT, frame};
 struct Worker(Socket);
 
 impl Worker {
-    /// Takes one job of the type `own`.
+    /// Takes one job of type `own`.
     fn take(rig: &Rig, token: &str) -> (Worker, String, String) {
         let mut socket = Socket::open(rig, token, Encoding::Json);
         let hello = br#"[{"hello":{"version":1,"accepts":"type=own"}},{"credit":{"total":1}}]"#;
@@ -20,7 +20,7 @@ impl Worker {
         (Worker(socket), text("attempt"), text("lease"))
     }
 
-    /// Every word about this attempt is refused, and the session goes on.
+    /// Every message about this attempt is refused, and the session continues.
     #[track_caller]
     fn is_refused(&mut self, attempt: &str, lease: &str) {
         let held = format!(r#""attempt":"{attempt}","lease":"{lease}""#);
@@ -60,7 +60,7 @@ fn g2_l9_a_session_cannot_speak_about_what_another_holds() {
     other.is_refused(&attempt, &lease);
     one.is_refused(&attempt, &("0".repeat(31) + "1"));
     one.is_refused(&format!("{id}-9"), &lease);
-    // Nor does it become one's own by bringing it along.
+    // Naming the attempt in a hello does not assign it to the worker either.
     let mut thief = Socket::open(&hall, another, Encoding::Json);
     let hello =
         format!(r#"[{{"hello":{{"version":1,"attempts":[{{"attempt":"{attempt}","lease":"{lease}"}}]}}}}]"#);

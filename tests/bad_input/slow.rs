@@ -1,4 +1,4 @@
-//! Whoever says nothing, or says it slowly, is not waited for without end, and keeps nobody else waiting.
+//! Clients that send nothing, or send slowly, are disconnected after a time limit and delay no other client.
 
 use jobhall_tests::Raw;
 

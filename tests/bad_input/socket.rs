@@ -1,4 +1,4 @@
-//! A WebSocket by hand: frames with any bits, right or wrong, and what the hall says to them.
+//! A WebSocket by hand: frames with any bits, valid or not, and the reactions of the server.
 
 use jobhall_protocol::{Encoding, FrameWriter, ToServer};
 use jobhall_tests::{Raw, Rig};
@@ -12,7 +12,7 @@ pub const BINARY: u8 = 0x2;
 pub const CLOSE: u8 = 0x8;
 pub const PING: u8 = 0x9;
 const PONG: u8 = 0xa;
-/// The bit that says that the bytes are masked, as a client's must be.
+/// The bit for masked bytes, which a client must set.
 const MASKED: u8 = 0x80;
 const MASK: [u8; 4] = [0x5a, 0xc3, 0x17, 0x9e];
 
@@ -22,14 +22,14 @@ pub struct Socket {
     encoding: Encoding,
 }
 
-/// A frame with this first byte, masked as it should be.
+/// A frame with this first byte, correctly masked.
 pub fn frame(first: u8, bytes: &[u8]) -> Vec<u8> {
     let mut frame = head(first, bytes.len() as u64);
     frame.extend(bytes.iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask));
     frame
 }
 
-/// The beginning of a frame that says it has so many bytes.
+/// The beginning of a frame with this announced length.
 pub fn head(first: u8, length: u64) -> Vec<u8> {
     let mut head = vec![first];
     match length {
@@ -55,7 +55,7 @@ pub fn bare(first: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Socket {
-    /// Opens a session's socket and says nothing on it.
+    /// Opens the socket of a session without sending a message.
     pub fn open(rig: &Rig, token: &str, encoding: Encoding) -> Socket {
         let mut raw = rig.raw();
         raw.say(format!(
@@ -73,7 +73,7 @@ impl Socket {
         Socket { raw, encoding }
     }
 
-    /// The same, after a hello that was welcomed.
+    /// Opens a session and receives the welcome.
     pub fn welcomed(rig: &Rig, token: &str, encoding: Encoding) -> Socket {
         let mut socket = Socket::open(rig, token, encoding);
         socket.speak(&[ToServer::Hello(jobhall_protocol::Hello::default())]);
@@ -83,13 +83,13 @@ impl Socket {
         socket
     }
 
-    /// Any bytes.
+    /// Sends any bytes.
     pub fn say(&mut self, bytes: impl AsRef<[u8]>) -> &mut Socket {
         self.raw.say(bytes);
         self
     }
 
-    /// Messages as they should be.
+    /// Sends valid messages.
     pub fn speak(&mut self, messages: &[ToServer]) -> &mut Socket {
         let mut writer = FrameWriter::new(self.encoding);
         messages.iter().for_each(|message| assert!(writer.push(message).unwrap()));
@@ -98,7 +98,7 @@ impl Socket {
         self.say(frame(first, &bytes))
     }
 
-    /// The next frame of the hall that is no ping or pong; none when the connection is over.
+    /// The next frame of the server except ping and pong; none when the connection has ended.
     pub fn next(&mut self) -> Option<(u8, Vec<u8>)> {
         loop {
             let [first, length] = self.raw.next(2)?.try_into().unwrap();
@@ -114,7 +114,7 @@ impl Socket {
         }
     }
 
-    /// The next message of this kind, of a session in JSON.
+    /// The next message of this kind in a JSON session.
     pub fn hear(&mut self, kind: &str) -> Value {
         loop {
             let (first, bytes) = self.next().unwrap_or_else(|| panic!("the end instead of {kind}"));
@@ -126,7 +126,8 @@ impl Socket {
         }
     }
 
-    /// Code and reason of the close, after whatever else comes. It is answered, and then the hall hangs up.
+    /// Code and reason of the close frame; skips other frames. The close is answered, and then the server
+    /// disconnects.
     pub fn closed(&mut self) -> (u16, String) {
         loop {
             let (first, bytes) = self.next().expect("a close before the end");
@@ -140,7 +141,7 @@ impl Socket {
         }
     }
 
-    /// The connection ends, with or without a close.
+    /// The connection ends, with or without a close frame.
     pub fn is_cut(&mut self) {
         while self.next().is_some() {}
     }

@@ -1,4 +1,4 @@
-//! Clients: they submit, alone and in bulk, send again what was not answered, cancel, retry and look.
+//! Clients: they submit single jobs and batches, repeat unanswered requests, cancel, retry and read.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Customer {
 }
 
 impl Customer {
-    /// Goes on until the calm.
+    /// Runs until the calm phase.
     pub async fn run(mut self) {
         while !*self.calm.borrow() {
             match self.random.random_range(0..20) {
@@ -47,7 +47,7 @@ impl Customer {
         work::job(&mut self.random, &tag, &self.folder, keyed)
     }
 
-    /// Without an idempotency key: if the connection breaks nobody knows what became of it.
+    /// Without an idempotency key: if the connection breaks, the outcome is unknown.
     async fn submit(&mut self) {
         let jobs = [self.job(true)];
         let request =
@@ -59,7 +59,8 @@ impl Customer {
         }
     }
 
-    /// With an idempotency key: it is sent until it is answered, at times once more, and at times with another body.
+    /// With an idempotency key: it is sent until it is answered, sometimes once more, and sometimes with another
+    /// body.
     async fn bulk(&mut self) {
         let count = self.random.random_range(1..6);
         let jobs: Vec<_> = (0..count).map(|_| self.job(false)).collect();
@@ -90,7 +91,7 @@ impl Customer {
         }
     }
 
-    /// A hall that stops or has no leadership answers at once; it is not asked without a pause.
+    /// A server that stops or has no leader responds immediately, so the client pauses before it retries.
     async fn again(&self, what: &'static str) {
         self.record.count(what);
         tokio::time::sleep(Duration::from_millis(30)).await;
@@ -130,13 +131,13 @@ impl Customer {
                 self.record.count("retries acknowledged");
                 self.record.heard(request, Ok(Answer::Submitted(vec![made])));
             }
-            // The key of a job that is to be retried may be someone else's by now.
+            // Another job may hold the key of a job to retry by now.
             Err(error) if error.code() == Some(Code::KeyHeld) => self.record.count("retries refused"),
             Err(error) => self.record.refused(request, &error),
         }
     }
 
-    /// Whatever was acknowledged is there; whatever is completed stays as it is.
+    /// Acknowledged jobs exist; completed jobs do not change.
     async fn look(&mut self) {
         let Some(id) = self.record.any_job(&mut self.random) else { return };
         match self.client.job(id).await {

@@ -1,4 +1,4 @@
-//! What a storm blows over: a hall of one node with a file of its own. `nodes` has the other kind.
+//! The hall under test: one node with a SQLite file. `nodes` has the other kind.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use super::record::Record;
 use super::stored;
 
 const SERVER: [&str; 3] = ["server", "--lease", "3s"];
-/// Every so many kills the hall lives long enough for leases to end.
+/// After this many kills the server runs long enough for leases to expire.
 const LONG: u64 = 25;
 
-/// A hall, and what befalls it.
+/// A hall and its faults.
 pub trait Ground {
-    /// Workers of the test, which poll.
+    /// Number of workers in the test, which use long polls.
     const HANDS: u64;
-    /// Worker processes, which keep a session.
+    /// Number of worker processes, which use sessions.
     const PROCESSES: usize;
 
-    /// The rig that has the folder of the storm, and from which workers are started.
+    /// The rig with the directory of the run, from which workers are started.
     fn rig(&self) -> &Rig;
-    /// All addresses of the hall; whoever has another number begins with another.
+    /// All addresses of the hall; each number starts with a different one.
     fn places(&self, number: usize) -> String;
-    /// After a while something breaks.
+    /// Injects a fault after a while.
     async fn strike(&mut self, turn: u64, random: &mut StdRng, record: &Record);
-    /// It is mended.
+    /// Repairs the fault.
     async fn heal(&mut self, record: &Record);
-    /// Stops everything as it should be stopped.
+    /// Stops everything gracefully.
     fn stop(&mut self);
     /// Starts everything after that.
     fn start(&mut self);
-    /// What is left in the store, after the stop.
+    /// The content of the store after the stop.
     async fn stored(&self) -> Stored;
 
     /// The administrator's token.
@@ -42,7 +42,7 @@ pub trait Ground {
         self.rig().token()
     }
 
-    /// The folder of the storm.
+    /// The directory of the run.
     fn folder(&self) -> &Path {
         self.rig().folder()
     }
@@ -57,11 +57,11 @@ pub trait Ground {
     }
 }
 
-/// One node, which is killed again and again.
+/// One node, which is killed repeatedly.
 pub struct One(Rig);
 
 impl One {
-    /// It is ready.
+    /// Starts the node and waits until it is ready.
     pub fn new() -> One {
         One(Rig::server(&SERVER[1..]))
     }

@@ -1,5 +1,5 @@
-//! The verdict on a storm: the simulator's checkers on what was sent, heard and left, and beside them what only a
-//! real run has: processes, logs and pages of the API.
+//! The verdict on a run: the simulator's checkers on what was sent, received and stored, and additional checks on
+//! processes, logs and pages of the API.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::record::Entry;
 use super::storm::Aftermath;
 use super::work;
 
-/// What the checkers cannot judge from outside, and why.
+/// Invariants that cannot be checked from outside, and why.
 pub const NOT_JUDGED: [(&str, &str); 4] = [
     (
         "order among suitable jobs",
@@ -49,7 +49,7 @@ pub fn violation(aftermath: &Aftermath) -> Option<Violation> {
     outside.judge()
 }
 
-/// Attempts that began under one leader and came to an end of their own under the next.
+/// Attempts that began under one leader and ended by a report under the next.
 pub fn kept(aftermath: &Aftermath) -> usize {
     let stored = &aftermath.stored;
     let past = stored.attempts.values().flatten().map(|past| (past.assigned_at, past.ended_at, past.outcome));
@@ -62,7 +62,7 @@ pub fn kept(aftermath: &Aftermath) -> usize {
     own.filter(|(began, ended, _)| changes.iter().any(|(from, to)| began < from && to < ended)).count()
 }
 
-/// What is beyond the checkers.
+/// Checks besides those of the simulator.
 pub fn beyond(aftermath: &Aftermath) {
     one_job_per_tag(aftermath);
     pages_are_rows(aftermath);
@@ -72,7 +72,7 @@ pub fn beyond(aftermath: &Aftermath) {
     logs_are_whole(aftermath);
 }
 
-/// However often it was sent, what was asked for once was made once; only a retry by hand makes it again.
+/// A request is executed once, however often it was sent; only a manual retry executes it again.
 fn one_job_per_tag(aftermath: &Aftermath) {
     let mut tags: BTreeMap<String, JobId> = BTreeMap::new();
     for job in aftermath.stored.jobs.values().filter(|job| job.spec.retry_of.is_none()) {
@@ -82,7 +82,7 @@ fn one_job_per_tag(aftermath: &Aftermath) {
     }
 }
 
-/// The API shows what is stored, and what it showed of a completed job during the storm was final.
+/// The API shows what is stored, and completed jobs shown during the run were final.
 fn pages_are_rows(aftermath: &Aftermath) {
     assert_eq!(aftermath.shown.len(), aftermath.stored.jobs.len(), "I1: every job is shown");
     for page in &aftermath.shown {
@@ -102,7 +102,7 @@ fn pages_are_rows(aftermath: &Aftermath) {
     }
 }
 
-/// No command ran without a claim, or twice under one, or again after it had passed.
+/// No command ran without a claim, twice under one claim, or again after it had succeeded.
 fn traces_are_attempts(aftermath: &Aftermath) {
     for (attempt, times) in &aftermath.traces.began {
         let job = aftermath.stored.jobs.get(&attempt.job).expect("I1: a command of a job that is not stored");
@@ -117,7 +117,7 @@ fn traces_are_attempts(aftermath: &Aftermath) {
     }
 }
 
-/// A job with a claim that is older than the moment before which it must not run, and how many claims were compared.
+/// A job with a claim before its earliest start time, and the number of compared claims.
 pub fn early(aftermath: &Aftermath) -> (Option<JobId>, usize) {
     let (mut early, mut compared) = (None, 0);
     for job in aftermath.stored.jobs.values() {
@@ -131,7 +131,7 @@ pub fn early(aftermath: &Aftermath) -> (Option<JobId>, usize) {
     (early, compared)
 }
 
-/// The log of every attempt whose command came to its end, and whose end the hall knows, is complete and exact.
+/// The log of every attempt whose command ended, and whose end the server knows, is complete and exact.
 fn logs_are_whole(aftermath: &Aftermath) {
     let mut compared = 0;
     for (attempt, log) in &aftermath.logs {

@@ -1,9 +1,9 @@
-//! Chaos: the hall is killed without warning again and again, at random moments under load, and what is left is
-//! judged by the simulator's checkers. A hall of three nodes is also held up, stopped, and loses its database.
+//! Chaos: the server is killed without warning repeatedly, at random times under load, and the result is checked by
+//! the simulator's checkers. A hall of three nodes is also suspended, stopped, and loses its database.
 //!
-//! `JOBHALL_KILLS`, `JOBHALL_ROUNDS` and `JOBHALL_SEED` say how often and with which seed; `make chaos` and `make
-//! chaos-nodes` set them. A seed fixes what clients, workers and the wind mean to do. When each of their messages meets
-//! the hall is up to the machine, so a seed brings back the kind of storm and not its every drop.
+//! `JOBHALL_KILLS`, `JOBHALL_ROUNDS` and `JOBHALL_SEED` set the number of faults and the seed; `make chaos` and `make
+//! chaos-nodes` set them. A seed determines the actions of clients, workers and faults. The timing of their messages
+//! depends on the machine, so a seed reproduces the kind of run and not every detail.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod clients;
@@ -24,7 +24,7 @@ use nodes::{Three, WEATHER};
 use storm::{Aftermath, storm};
 
 const KILLS: u64 = 100;
-/// How often each thing happens to a hall of three nodes.
+/// How often each fault happens to a hall of three nodes.
 const ROUNDS: u64 = 1;
 
 /// A number from the environment.
@@ -33,7 +33,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|error| panic!("{name} is {text:?}: {error}")))
 }
 
-/// The seed of a storm: random unless it is given. A failing test shows what was printed, so the seed is printed first.
+/// The seed of a run: random unless given. A failing test shows its output, so the seed is printed first.
 fn seed() -> u64 {
     let clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let seed = number("JOBHALL_SEED").unwrap_or_else(clock);
@@ -45,7 +45,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Tells what happened, and holds it to all rules.
+/// Prints what happened, and checks all rules.
 fn judged(seed: u64, aftermath: &Aftermath) {
     println!("{} jobs", aftermath.stored.jobs.len());
     for (what, count) in &aftermath.book.tally {

@@ -1,5 +1,5 @@
-//! Three nodes on a database of their own, with all that can happen to them: each node may be killed, held up or
-//! stopped, the database may crash, and every connection to it may be cut.
+//! Three nodes on a separate database, with all their faults: each node may be killed, suspended or stopped, the
+//! database may crash, and every connection to it may be cut.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,62 +16,61 @@ use super::record::Record;
 use super::stored;
 
 const NODES: usize = 3;
-/// Long enough for a worker to find the next holder after a kill, short enough for leases to end within the storm.
+/// Long enough for a worker to find the next leader after a kill, short enough for leases to expire within the run.
 const LEASE: &str = "15s";
 const BACKENDS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
 const THEFT: &str = "WITH gone AS (DELETE FROM jobhall.jobs WHERE id = (SELECT min(id) FROM jobhall.jobs \
      WHERE state >= 8) RETURNING id) DELETE FROM jobhall.specs WHERE id IN (SELECT id FROM gone) RETURNING id";
 
-/// What may happen.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gust {
-    /// the leader is killed without warning.
+    /// The leader is killed without warning.
     KillHolder,
-    /// Some node is.
+    /// Any node is killed without warning.
     Kill,
-    /// the leader stands still until another has taken it, and wakes then.
+    /// The leader is suspended until another node leads, and then resumed.
     Pause,
-    /// Some node stands still for a moment.
+    /// Any node is suspended for a moment.
     Doze,
-    /// the leader is told to stop.
+    /// The leader is stopped gracefully.
     Stop,
-    /// PostgreSQL stops as in a crash.
+    /// PostgreSQL stops like in a crash.
     Crash,
-    /// The same, for longer than anyone may lead.
+    /// The same, for longer than a term of leadership.
     Outage,
     /// Every connection to PostgreSQL is cut.
     Cut,
-    /// Not of this world, but of someone at a console: the row of a completed job is removed.
+    /// Not a fault of the system, but of an operator: the row of a completed job is deleted.
     Theft,
 }
 
-/// Everything that a sound hall must bear.
+/// All faults that a correct hall must tolerate.
 pub const WEATHER: [Gust; 8] =
     [Gust::KillHolder, Gust::Kill, Gust::Pause, Gust::Doze, Gust::Stop, Gust::Crash, Gust::Outage, Gust::Cut];
 
-/// What is broken at the time.
+/// The current fault.
 enum Broken {
     Node(usize),
     Paused(usize),
     Database,
 }
 
-/// See the module.
 pub struct Three {
     nodes: Vec<Rig>,
     database: Database,
     cluster: Cluster,
     weather: Vec<Gust>,
-    /// What is still to come before everything comes again, in another order.
+    /// Faults that remain before all are repeated in another order.
     deck: Vec<Gust>,
     broken: Option<Broken>,
-    /// Since when and at which epoch the leadership is without the node that had it.
+    /// Since when, and at which epoch, the leadership is without its node.
     vacant: Option<(Time, u64)>,
 }
 
 impl Three {
-    /// All three are ready; this is what will happen to them.
+    /// Starts three nodes, which will have these faults.
     pub fn new(weather: &[Gust]) -> Three {
         let cluster = Cluster::start();
         let database = cluster.database();
@@ -81,7 +80,7 @@ impl Three {
         for at in 0..NODES {
             three.nodes.push(Rig::new());
             if at > 0 {
-                // The first node has made the administrator's token; it is good at every other.
+                // The first node has created the administrator's token; it is valid on all nodes.
                 let (from, to) = (three.nodes[0].data(), three.nodes[at].data());
                 std::fs::create_dir_all(&to).unwrap();
                 std::fs::copy(from.join("admin.token"), to.join("admin.token")).unwrap();
@@ -100,7 +99,7 @@ impl Three {
         self.database.sql("SELECT epoch FROM jobhall.leadership").trim().parse().unwrap()
     }
 
-    /// Who leads, and notes that it is about to be gone.
+    /// The current leader; records that it is about to be lost.
     fn holder(&mut self) -> usize {
         self.vacant = Some((now(), self.epoch()));
         let url = self.database.sql("SELECT url FROM jobhall.leadership");
@@ -227,7 +226,7 @@ impl Ground for Three {
     }
 }
 
-/// This moment by the clock that the nodes have, too.
+/// The current time on the clock that the nodes use too.
 fn now() -> Time {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     Time::from_ms(i64::try_from(since.as_millis()).unwrap()).unwrap()

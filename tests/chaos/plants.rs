@@ -1,5 +1,5 @@
-//! Planted lies: a short storm of a sound hall, with one thing in what it left or said changed afterwards. The rule
-//! that is meant for it must see each.
+//! Planted faults: a short run of a correct hall, whose recorded data is then changed in one place. The intended rule
+//! must detect each change.
 
 use jobhall_core::{
     AttemptId, Disposition, Failure, Job, JobId, JobSpec, JobStatus, Json, Key, LeaseId, State, StateName,
@@ -15,7 +15,7 @@ use super::record::Entry;
 use super::storm::{Aftermath, storm};
 use super::{judge, runtime, seed, work};
 
-/// A lie: its name, the invariant that must catch it, and how it is told; false if there was nothing to lie about.
+/// A planted fault: its name, the invariant that must catch it, and the change; false if there was nothing to change.
 type Plant = (&'static str, Invariant, fn(&mut Aftermath) -> bool);
 
 const PLANTS: [Plant; 16] = [
@@ -59,7 +59,7 @@ fn every_planted_lie_is_caught_by_the_rule_meant_for_it() {
     assert_eq!(judge::early(&planted).0, lie, "seed {seed}");
 }
 
-/// What is beyond the checkers must be seen, too: a claim before its time.
+/// An additional check must also detect its fault: a claim before its time.
 fn begun_early(aftermath: &mut Aftermath) -> Option<JobId> {
     let waited = |job: &Job| work::not_before(job).is_some() && job.life.state.lease().is_some();
     let id = find(aftermath, waited)?;
@@ -68,7 +68,7 @@ fn begun_early(aftermath: &mut Aftermath) -> Option<JobId> {
     change(aftermath, id, |spec, _| spec.params = Json::params(&params).unwrap()).then_some(id)
 }
 
-/// Here nothing is changed afterwards: a row is removed by SQL while three nodes are at work.
+/// Nothing is changed afterwards here: a row is deleted by SQL while three nodes run.
 #[test]
 fn a_job_that_is_taken_from_the_database_under_three_nodes_is_missed() {
     let seed = seed();
@@ -79,7 +79,7 @@ fn a_job_that_is_taken_from_the_database_under_three_nodes_is_missed() {
     println!("{}: {}", violation.invariant, violation.text);
 }
 
-/// Some job for which this holds.
+/// A job that satisfies the condition.
 fn find(aftermath: &Aftermath, holds: impl Fn(&Job) -> bool) -> Option<JobId> {
     aftermath.stored.jobs.values().find(|job| holds(job)).map(|job| job.id)
 }
@@ -92,7 +92,7 @@ fn own_success(job: &Job) -> bool {
     succeeded(job) && work::is_own(job)
 }
 
-/// One more commit, which changes this.
+/// Adds one commit with this change.
 fn commit(aftermath: &mut Aftermath, id: JobId, rev: u32, state: StateName) {
     let rows = &mut aftermath.stored.feed.rows;
     let n = rows.last().map_or(1, |row| row.n + 1);
@@ -125,7 +125,7 @@ fn change(aftermath: &mut Aftermath, id: JobId, change: impl FnOnce(&mut JobSpec
 }
 
 fn other_spec(aftermath: &mut Aftermath) -> bool {
-    // Only a submit without a name tells what became of each of its jobs.
+    // Only a submit without an idempotency key returns the disposition of each job.
     let unnamed = aftermath.book.entries.iter().find_map(|entry| match entry {
         Entry::Heard(Request::Submit(submit), Ok(Answer::Submitted(answers)), _) if submit.name.is_none() => {
             (answers[0].disposition == Disposition::Created).then_some(answers[0].id)
@@ -160,7 +160,7 @@ fn queued_again(aftermath: &mut Aftermath) -> bool {
     })
 }
 
-/// The attempt that a worker of the test brought to success.
+/// The attempt that a worker of the test completed with success.
 fn own_attempt(aftermath: &Aftermath) -> Option<AttemptId> {
     let job = &aftermath.stored.jobs[&find(aftermath, own_success)?];
     Some(AttemptId { job: job.id, claim: job.life.claim })
@@ -195,7 +195,7 @@ fn unreported(aftermath: &mut Aftermath) -> bool {
     true
 }
 
-/// The row says another result than the one that was acknowledged.
+/// The row has another result than the acknowledged one.
 fn other_outcome(aftermath: &mut Aftermath) -> bool {
     let Some(attempt) = own_attempt(aftermath) else { return false };
     change(aftermath, attempt.job, |_, life| {
@@ -214,7 +214,7 @@ fn overlap(aftermath: &mut Aftermath) -> bool {
 }
 
 fn two_holders(aftermath: &mut Aftermath) -> bool {
-    // Two jobs of one type that were in the feed at the same time, and now are of one key.
+    // Two jobs of one type that were in the feed at the same time get the same key.
     let mut live: Vec<JobId> = Vec::new();
     for entry in aftermath.stored.feed.rows.iter().flat_map(|row| &row.entries) {
         live.retain(|id| *id != entry.id);

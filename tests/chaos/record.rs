@@ -1,4 +1,4 @@
-//! What clients and workers were told, in the words of the engine, so that the simulator's checkers can read it.
+//! What clients and workers sent and received, as values of the engine, so that the simulator's checkers can read it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,37 +13,37 @@ use jobhall_protocol::{self as wire, Code};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-/// One thing that was noticed.
+/// One observation.
 #[derive(Clone, Debug)]
 pub enum Entry {
     /// Sent, whether or not it arrived.
     Sent(Request),
-    /// Answered, at this moment.
+    /// Answered at this time.
     Heard(Request, Result<Answer, Rejected>, u64),
-    /// Given to a worker of the test that had asked at this moment.
+    /// Assigned to a worker of the test that polled at this time.
     Assigned(AttemptId, LeaseId, Json, u64),
 }
 
-/// Everything that was noticed.
+/// All observations.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
-    /// In the order in which it was noticed.
+    /// In the order of observation.
     pub entries: Vec<Entry>,
-    /// Jobs that someone was told of.
+    /// Jobs that a client knows.
     pub jobs: Vec<u64>,
-    /// Jobs that were seen completed, as they were shown the first time.
+    /// Completed jobs, as they were shown the first time.
     pub completed: BTreeMap<u64, serde_json::Value>,
     /// The log of an attempt whose outcome was acknowledged.
     pub logs: BTreeMap<AttemptId, Vec<u8>>,
-    /// Ends of jobs that the stream of events told.
+    /// Ends of jobs that were received in the event stream.
     pub events: BTreeMap<u64, String>,
-    /// From when until when the leadership went from one node to another.
+    /// Start and end of each change of leadership.
     pub changes: Vec<(Time, Time)>,
-    /// What happened how often.
+    /// Counts of events.
     pub tally: BTreeMap<&'static str, u64>,
 }
 
-/// The book that all write.
+/// The shared record.
 #[derive(Clone, Debug)]
 pub struct Record {
     book: Arc<Mutex<Book>>,
@@ -59,7 +59,7 @@ impl Record {
         self.book.lock().unwrap()
     }
 
-    /// This moment, on the one clock of the test.
+    /// The current time on the clock of the test.
     pub fn now(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_micros()).unwrap()
     }
@@ -77,7 +77,7 @@ impl Record {
         *self.book().tally.entry(what).or_default() += 1;
     }
 
-    /// Notes an error if it says anything: a broken connection leaves open what became of the request.
+    /// Records an error if it has a known outcome: after a broken connection the outcome of the request is unknown.
     pub fn refused(&self, request: Request, error: &ClientError) {
         let ClientError::Problem(problem) = error else {
             assert!(matches!(error, ClientError::Unreachable { .. }), "{request:?}: {error}");
@@ -107,10 +107,10 @@ impl Record {
         self.heard(request, Err(refused));
     }
 
-    /// A job that someone was told of.
+    /// A job that a client knows.
     pub fn any_job(&self, random: &mut StdRng) -> Option<u64> {
         let book = self.book();
-        // Mostly one of the latest: what has long ended is of less interest.
+        // Mostly a recent one: jobs that ended long ago are less interesting.
         let (all, few) = (book.jobs.len(), book.jobs.len().min(40));
         let from = if random.random_range(0..4) == 0 { 0 } else { all - few };
         (all > 0).then(|| book.jobs[random.random_range(from..all)])
@@ -133,12 +133,12 @@ pub fn state(name: &str) -> StateName {
     StateName::ALL.into_iter().find(|state| state.as_str() == name).unwrap()
 }
 
-/// Whom every worker here speaks for: the name of the administrator's token.
+/// The name of every worker here: that of the administrator's token.
 pub fn worker() -> WorkerName {
     WorkerName::new("admin").unwrap()
 }
 
-/// What was asked for, as the engine would read it; the retry policy stays the hall's to fill in.
+/// The request as the engine reads it; the server fills in the retry policy.
 pub fn asked(job: &wire::SubmitJob) -> SubmitJob {
     SubmitJob {
         key: job.checked_key().unwrap(),

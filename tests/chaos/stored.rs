@@ -1,4 +1,4 @@
-//! The store as a hall left it, read after the hall has ended: from its file, or from its database.
+//! The store after the hall has ended, read from its file or from its database.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::record::job_id;
 
-/// Everything in the store of this data directory. SQLite itself is asked first whether the file is sound.
+/// The content of the store in this data directory. SQLite checks the integrity of the file first.
 pub async fn in_file(data: &Path) -> Stored {
     let file = data.join("jobs.db");
     let plain = Connection::open_with_flags(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
@@ -29,7 +29,7 @@ pub async fn in_file(data: &Path) -> Stored {
     all(&store, names).await
 }
 
-/// Everything in this database. Whoever reads must lead: the nodes have given it back.
+/// The content of this database. The reader must lead: the nodes have released the leadership.
 pub async fn in_database(database: &Database) -> Stored {
     let rows = database.sql(
         "SELECT coalesce(json_agg(json_build_array(scope, key, answer)), '[]') FROM jobhall.idempotency_keys",
@@ -72,7 +72,7 @@ async fn all(store: &dyn Store, names: Vec<Name>) -> Stored {
     Stored { jobs, attempts, open, blocks, feed, names }
 }
 
-/// An idempotency name. The digest of the body is the hall's own affair: every name was first sent with body 0.
+/// An idempotency key. The digest of the body is internal to the server: every key was first sent with body 0.
 fn name(scope: String, key: String, answer: &str) -> Name {
     let answer: Vec<(u64, usize)> = serde_json::from_str(answer).unwrap();
     let submitted =

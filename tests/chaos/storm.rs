@@ -1,4 +1,4 @@
-//! The storm: load, blows, and then a calm in which everything must end.
+//! The run: load and faults, and then a calm phase in which everything must end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,19 +22,19 @@ use super::workers::Hand;
 
 const CUSTOMERS: u64 = 4;
 
-/// Everything that is known afterwards.
+/// The result of a run.
 #[derive(Clone)]
 pub struct Aftermath {
     pub book: Book,
     pub stored: Stored,
     pub traces: Traces,
-    /// Every job as the hall showed it after the storm, and once more after another restart.
+    /// Every job as shown by the API after the run, and again after another restart.
     pub shown: Vec<serde_json::Value>,
-    /// The log of every attempt that ended by the word of a worker process, as the hall gave it.
+    /// The log of every attempt that ended by a report of a worker process, as read from the API.
     pub logs: Vec<(AttemptId, Vec<u8>)>,
 }
 
-/// Blows so many times under load, lets everything end, and reads what is left.
+/// Injects this many faults under load, lets everything end, and reads the result.
 pub async fn storm<G: Ground>(mut ground: G, seed: u64, blows: u64) -> Aftermath {
     let mut random = StdRng::seed_from_u64(seed);
     let record = Record::new();
@@ -86,13 +86,13 @@ pub async fn storm<G: Ground>(mut ground: G, seed: u64, blows: u64) -> Aftermath
     read(ground, record).await
 }
 
-/// A client in the administrator's name; another number begins at another address.
+/// A client with the administrator's token; each number starts at a different address.
 fn client(ground: &impl Ground, number: u64) -> Client {
     let number = usize::try_from(number).unwrap();
     Client::new(&ground.places(number), Some(&ground.token())).unwrap()
 }
 
-/// Over all deaths of the hall the stream of events had no gap.
+/// The event stream had no gap over all restarts.
 async fn every_end_was_told(ids: &[u64], watcher: &JoinHandle<()>, record: &Record) {
     let end = tokio::time::Instant::now() + Duration::from_secs(60);
     loop {
@@ -107,7 +107,7 @@ async fn every_end_was_told(ids: &[u64], watcher: &JoinHandle<()>, record: &Reco
     }
 }
 
-/// A client or worker that found something wrong has panicked: better now than at the end.
+/// A client or worker that found an error has panicked: fail now rather than at the end.
 async fn still_at_work(customers: &mut JoinSet<()>, hands: &mut JoinSet<()>) {
     for set in [customers, hands] {
         if let Some(ended) = set.try_join_next() {
@@ -133,7 +133,7 @@ async fn drained(client: &Client) {
     }
 }
 
-/// Follows the hall's events over all its deaths. An end that was told must be the end.
+/// Follows the events over all restarts. A reported end must be final.
 async fn watch_events(client: Client, record: Record) {
     let mut events = client.events(None, Some("0"));
     while let Some(event) = events.next().await.expect("a stream that outlives its hall") {
@@ -146,7 +146,7 @@ async fn watch_events(client: Client, record: Record) {
     }
 }
 
-/// Reads everything through the hall, twice, and then its store.
+/// Reads everything through the API, twice, and then the store.
 async fn read<G: Ground>(mut ground: G, record: Record) -> Aftermath {
     let client = client(&ground, 0);
     let shown = all(&client).await;
@@ -161,7 +161,7 @@ async fn read<G: Ground>(mut ground: G, record: Record) -> Aftermath {
             logs.push((attempt, log));
         }
     }
-    // That a job is there at all is for the judge to say.
+    // Whether a job exists is checked by the judge.
     let there: BTreeSet<u64> = shown.iter().filter_map(|job| job["id"].as_u64()).collect();
     let own: Vec<_> = record.book().logs.keys().copied().collect();
     for attempt in own.into_iter().filter(|attempt| there.contains(&attempt.job.get())) {
@@ -193,7 +193,7 @@ async fn all(client: &Client) -> Vec<serde_json::Value> {
     all
 }
 
-/// The log of an attempt; none where the attempt left no trace in the hall, because nobody had heard of its accept.
+/// The log of an attempt; none if the server has no record of the attempt, because its accept was never received.
 async fn log(client: &Client, attempt: AttemptId) -> Option<Vec<u8>> {
     let mut reader = client.read_log(attempt.job.get(), Some(&attempt.to_string()), LogRange::All);
     let mut log = Vec::new();

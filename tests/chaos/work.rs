@@ -1,5 +1,5 @@
-//! The jobs of the storm. Each has a tag that no other has, and work that leaves traces: lines in one file for every
-//! execution, a log that is known beforehand, and a result that names the tag.
+//! The jobs of a run. Each has a unique tag and leaves traces: lines in one file for every execution, a log with
+//! known content, and a result with the tag.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use serde_json::value::to_raw_value;
 
 use super::record::job_id;
 
-/// The type that workers of the test do themselves.
+/// The type that workers of the test execute themselves.
 pub const OWN: &str = "own";
-/// The type that a worker file has a command for.
+/// The type with a command in the worker file.
 const TYPED: &str = "typed";
 const KEYS: u64 = 6;
 
-/// Where executions leave their lines.
+/// The file for lines of executions.
 pub fn traces(folder: &Path) -> PathBuf {
     folder.join("traces")
 }
@@ -38,7 +38,7 @@ pub fn worker_file(folder: &Path) -> PathBuf {
     path
 }
 
-/// Some job with this tag.
+/// A random job with this tag.
 pub fn job(random: &mut StdRng, tag: &str, folder: &Path, keyed: bool) -> SubmitJob {
     let (job_type, params) = match random.random_range(0..10) {
         0..2 => ("exec", exec(random, tag, folder)),
@@ -56,7 +56,7 @@ pub fn job(random: &mut StdRng, tag: &str, folder: &Path, keyed: bool) -> Submit
         delay: Some(Span(random.random_range(1..200))),
         ..Retry::default()
     });
-    // A follow-up of the same key runs at once, whatever the one before it had to wait for.
+    // A follow-up of the same key runs immediately, regardless of the start time of the previous job.
     if keyed && job.run_at.is_none() && random.random_range(0..3) == 0 {
         job.key = Some(format!("key-{}", random.random_range(0..KEYS)));
         job.on_duplicate = [
@@ -70,7 +70,7 @@ pub fn job(random: &mut StdRng, tag: &str, folder: &Path, keyed: bool) -> Submit
     job
 }
 
-/// A script that says its tag so many times, and then bytes that are no text.
+/// A script that prints its tag several times, and then bytes that are not text.
 fn exec(random: &mut StdRng, tag: &str, folder: &Path) -> serde_json::Value {
     let traces = traces(folder).display().to_string();
     let lines = random.random_range(0..40);
@@ -85,21 +85,21 @@ fn exec(random: &mut StdRng, tag: &str, folder: &Path) -> serde_json::Value {
     json!({ "script": script, "env": { "TAG": tag, "LINES": lines.to_string() } })
 }
 
-/// The tag of a job, wherever it is in its params.
+/// The tag of a job, from its params.
 pub fn tag(job: &Job) -> String {
     let params: serde_json::Value = serde_json::from_str(job.spec.params.as_str()).unwrap();
     let tag = params["tag"].as_str().or_else(|| params["env"]["TAG"].as_str());
     tag.unwrap_or_else(|| panic!("job {} has no tag: {params}", job.id)).to_owned()
 }
 
-/// Some moment of the next seconds.
+/// A time in the next seconds.
 fn soon(random: &mut StdRng) -> Time {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let now = Time::from_ms(i64::try_from(since.as_millis()).unwrap()).unwrap();
     now.plus_ms(random.random_range(0..3_000))
 }
 
-/// The moment before which a job must not run, if it has one; a retry by hand runs at once.
+/// The earliest start time of a job, if it has one; a manual retry runs immediately.
 pub fn not_before(job: &Job) -> Option<Time> {
     if job.spec.retry_of.is_some() {
         return None;
@@ -108,12 +108,12 @@ pub fn not_before(job: &Job) -> Option<Time> {
     params["not_before"].as_i64().map(|ms| Time::from_ms(ms).unwrap())
 }
 
-/// Whether workers of the test do it.
+/// Whether workers of the test execute it.
 pub fn is_own(job: &Job) -> bool {
     job.spec.job_type.as_str() == OWN
 }
 
-/// What every complete execution of a job writes to its log.
+/// The log of every complete execution of a job.
 pub fn log(job: &Job) -> Vec<u8> {
     if job.spec.job_type.as_str() == TYPED {
         return job.spec.params.as_str().as_bytes().to_vec();
@@ -126,7 +126,7 @@ pub fn log(job: &Job) -> Vec<u8> {
     log
 }
 
-/// What the worker must report after an execution that ended with this code.
+/// The report that the worker must send after an execution that ended with this code.
 pub fn report(job: &Job, code: i32) -> Report {
     let typed = job.spec.job_type.as_str() == TYPED;
     let value = if typed { json!({ "typed": true }) } else { json!({ "tag": tag(job) }) };
@@ -136,7 +136,7 @@ pub fn report(job: &Job, code: i32) -> Report {
     }
 }
 
-/// Executions by their traces: which began, and with what code those ended that did.
+/// Executions by their traces: which began, and the exit codes of those that ended.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
     pub began: BTreeMap<AttemptId, u32>,

@@ -1,5 +1,5 @@
-//! Workers of the test, with nothing but long polls. Some behave: others never accept, vanish, come late, say the
-//! same twice, change their mind, or show the lease of someone else.
+//! Workers of the test, with long polls only. Some behave correctly: others never accept, vanish, are late, repeat
+//! messages, contradict themselves, or use the lease of another worker.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::record::{Record, state, worker};
 use super::work;
 
-/// Before the next try.
+/// Pause before the next try.
 const PAUSE: Duration = Duration::from_millis(30);
 
 /// One worker.
@@ -45,7 +45,7 @@ impl Task {
 }
 
 impl Hand {
-    /// Works until the test is over; from the calm on it behaves.
+    /// Runs until the test ends; in the calm phase it behaves correctly.
     pub async fn run(mut self) {
         let vacancy = Vacancy {
             slots: self.random.random_range(1..3),
@@ -121,7 +121,7 @@ impl Hand {
         }
     }
 
-    /// Writes a log in pieces and returns what was written, if all of it was taken.
+    /// Writes a log in chunks; returns its content if all of it was accepted.
     async fn log(&mut self, task: &Task) -> Option<Vec<u8>> {
         let mut log: Vec<u8> = Vec::new();
         let pieces = self.random.random_range(0..4);
@@ -143,7 +143,7 @@ impl Hand {
         Some(log)
     }
 
-    /// Keeps nothing alive for longer than a lease, and speaks up then.
+    /// Sends no renewal for longer than a lease, and reports then.
     async fn late(&mut self, task: &Task) {
         self.accept(task).await;
         self.record.count("outcomes that came late");
@@ -153,7 +153,7 @@ impl Hand {
         self.tell(task, &report).await;
     }
 
-    /// The same again is answered as before; something else is not taken any more.
+    /// A repeated report is answered like the first; a different one is refused.
     async fn twice(&mut self, task: &Task) {
         let report = self.report();
         if self.tell(task, &report).await {
@@ -167,7 +167,7 @@ impl Hand {
         }
     }
 
-    /// The lease of someone else is none.
+    /// The lease of another worker is refused.
     async fn stranger(&mut self, task: &Task) {
         let lease = LeaseId(u128::from(self.random.random::<u64>()) + 1);
         let forged = Task { lease, secret: format!("{:032x}", lease.0), name: task.name.clone(), ..*task };
@@ -177,7 +177,7 @@ impl Hand {
         self.good(task).await;
     }
 
-    /// Works for a while, renews, and obeys.
+    /// Works for a while, renews, and obeys cancels.
     async fn long(&mut self, task: &Task) {
         self.record.count("attempts that renew");
         if !self.accept(task).await {
@@ -211,7 +211,7 @@ impl Hand {
         }
     }
 
-    /// Says how it ended until someone answers; whether it was taken.
+    /// Reports the outcome until it is answered; returns whether it was accepted.
     async fn tell(&self, task: &Task, report: &Report) -> bool {
         let request =
             Request::Report { worker: worker(), attempt: task.id, lease: task.lease, report: report.clone() };

@@ -1,4 +1,4 @@
-//! A signal ends halls and workers well: what is at hand is finished first, what is under way goes on elsewhere.
+//! A signal stops servers and workers gracefully: current work is finished first, or continues elsewhere.
 
 use jobhall_tests::{Rig, Signal, eventually, text};
 
@@ -59,7 +59,7 @@ fn up_finishes_the_job_at_hand_before_it_ends_and_a_second_signal_does_not_wait(
     let id = rig.json(&submit)["id"].to_string();
     eventually("its output", || log(&rig, &id).contains("ready"));
     rig.hall().signal(Signal::TERM);
-    // It said so once before, when it was told to stop for the first time.
+    // It logged the same message before, at the first signal.
     eventually("its word", || rig.said("hall").matches("a second signal stops immediately").count() == 2);
     rig.hall().signal(Signal::TERM);
     assert_eq!(rig.hall().wait().code(), Some(0), "{}", rig.said("hall"));

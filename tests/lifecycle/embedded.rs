@@ -1,13 +1,13 @@
-//! `jobhall run` where no hall is running: one of its own, and nothing left of it.
+//! `jobhall run` without a running server: it starts its own, and leaves nothing behind.
 
 use std::net::TcpStream;
 use std::process::{Output, Stdio};
 
 use jobhall_tests::{Process, Rig, Signal, descendants, eventually, jobhall, marked, text};
 
-/// A home without settings, in which nobody has a hall.
+/// Runs the program with an empty home directory, without a server.
 fn alone(rig: &Rig, words: &[&str]) -> std::process::Command {
-    // The address is the one that a newcomer has; with a hall there this would prove nothing.
+    // The default address must be free; with a server there this test would prove nothing.
     let taken = TcpStream::connect("127.0.0.1:7450").is_ok();
     assert!(!taken, "not proven: a hall of someone else is running on 127.0.0.1:7450");
     let mut command = jobhall();
@@ -24,7 +24,7 @@ fn run(rig: &Rig, words: &[&str]) -> Output {
     alone(rig, words).output().unwrap()
 }
 
-/// Nothing of an embedded hall is left, neither in a directory nor as a process.
+/// Nothing of an embedded server is left, neither a directory nor a process.
 fn nothing_is_left(rig: &Rig) {
     eventually("the end of all processes", || marked(rig.mark()).is_empty());
     let left = std::fs::read_dir(rig.folder()).unwrap().filter_map(Result::ok);
@@ -53,7 +53,7 @@ fn without_a_hall_the_exit_code_is_still_the_verdict() {
     nothing_is_left(&rig);
 }
 
-/// A command that runs on a hall of its own until it is stopped.
+/// A command that runs on an embedded server until it is stopped.
 fn long(rig: &Rig) -> Process {
     let command = rig.spawn(alone(rig, &["run", "--", "sh", "-c", "echo ready; sleep 600"]), "run");
     eventually("its output", || rig.said("run").contains("ready"));
@@ -72,7 +72,7 @@ fn an_interrupt_or_a_request_to_end_cancels_and_leaves_nothing() {
     }
 }
 
-/// Someone else on this machine who may read the private directory cancels the job.
+/// Another process of this user, which may read the private directory, cancels the job.
 #[test]
 fn a_cancelled_command_has_an_exit_code_of_its_own() {
     let rig = Rig::new();
@@ -89,7 +89,7 @@ fn a_cancelled_command_has_an_exit_code_of_its_own() {
     nothing_is_left(&rig);
 }
 
-/// The directory of a killed one is left; no process is.
+/// The directory of a killed process is left; no process is.
 #[test]
 fn a_killed_command_leaves_no_process_behind() {
     let rig = Rig::new();
@@ -99,7 +99,7 @@ fn a_killed_command_leaves_no_process_behind() {
     eventually("the end of all processes", || marked(rig.mark()).is_empty());
 }
 
-/// A hall that was named must be there: another one in its place would be a lie.
+/// If a server is named, it must answer: the command must not use an embedded one instead.
 #[test]
 fn a_hall_that_was_named_and_is_not_there_is_an_error() {
     let rig = Rig::new();

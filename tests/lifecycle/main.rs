@@ -1,4 +1,4 @@
-//! How halls, workers and commands begin and end, seen from the shell that started them.
+//! How servers, workers and commands start and end, seen from the shell.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod drain;

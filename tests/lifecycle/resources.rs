@@ -1,7 +1,7 @@
-//! What jobs use of real workers, while hall and workers are killed without warning under load.
+//! Resources that jobs use on real workers, while server and workers are killed without warning under load.
 //!
-//! Every job leaves a line when it starts and one when it ends, in one file that lines are only appended to. Played back,
-//! they tell how much was in use on each worker at every moment, whatever the hall believed.
+//! Every job appends a line to one file when it starts and when it ends. Replayed, the lines show how much was in use
+//! on each worker at every time, independently of the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,11 +13,11 @@ use jobhall_tests::{Process, Rig, descendants, eventually};
 
 const SERVER: [&str; 3] = ["server", "--lease", "4s"];
 const WORKERS: [&str; 2] = ["east", "west"];
-/// What each worker has.
+/// Resources of each worker.
 const GPUS: u32 = 2;
 const JOBS: usize = 150;
 
-/// Whoever is given a name has the means to come back under it.
+/// A worker process, with what it needs to reconnect under its name.
 struct Hand {
     name: &'static str,
     token: String,
@@ -29,7 +29,7 @@ fn traces(rig: &Rig) -> PathBuf {
     rig.folder().join("traces")
 }
 
-/// A worker with two types of work, which use one GPU and two.
+/// A worker with two types, which use one and two GPUs.
 fn worker_file(rig: &Rig, name: &str) -> String {
     let traces = traces(rig).display().to_string();
     let mut text = format!("name = \"{name}\"\nslots = 6\n[abilities]\ngpu = {GPUS}\n");
@@ -53,7 +53,7 @@ fn hand(rig: &Rig, name: &'static str) -> Hand {
     Hand { name, token, file, process }
 }
 
-/// The worker dies, and with it all that it had started; then it comes back.
+/// Kills the worker and with it all its commands, and restarts it.
 fn kill(rig: &Rig, hand: &mut Hand) {
     let below = descendants(hand.process.pid());
     hand.process.kill();
@@ -76,7 +76,7 @@ fn ended(rig: &Rig) -> usize {
     lines(&traces(rig)).iter().filter(|line| line.starts_with("end")).count()
 }
 
-/// The most that was in use of each worker at any moment.
+/// The maximum in use on each worker at any time.
 fn most_in_use(lines: &[String]) -> BTreeMap<String, u32> {
     let (mut running, mut most) = (BTreeMap::<String, BTreeMap<String, u32>>::new(), BTreeMap::new());
     let mut killed = BTreeSet::new();

@@ -1,8 +1,8 @@
-//! The worker of `up`: it is started again when it dies, and dies with its hall.
+//! The worker of `up`: it is restarted when it dies, and ends with its server.
 
 use jobhall_tests::{Rig, descendants, eventually, kill, marked, text};
 
-/// The worker that a hall has started, by its place in the tree of processes.
+/// The worker that a server has started, found in the process tree.
 fn worker_of(hall: u32) -> Option<u32> {
     let below = descendants(hall);
     below.iter().find(|(_, words)| words.contains(" worker ")).map(|(pid, _)| *pid)

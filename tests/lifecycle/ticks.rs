@@ -1,9 +1,9 @@
-//! A hall that is killed again and again beside a schedule: every tick has its job in the end, and none has two.
+//! A server with a schedule is killed repeatedly: in the end every tick has exactly one job.
 
 use jobhall_tests::{Rig, eventually};
 use serde_json::Value;
 
-/// Kills of the hall.
+/// Number of kills.
 const KILLS: usize = 6;
 
 fn jobs(rig: &Rig) -> Vec<Value> {
@@ -11,7 +11,7 @@ fn jobs(rig: &Rig) -> Vec<Value> {
     listed.as_array().unwrap().clone()
 }
 
-/// The tick of a job that has neither jitter nor windows, in seconds.
+/// The tick of a job without jitter and windows, in seconds.
 fn tick(job: &Value) -> i64 {
     let at: jobhall_protocol::Timestamp = job["run_at"].as_str().unwrap().parse().unwrap();
     at.0.as_ms() / 1_000

@@ -1,4 +1,4 @@
-//! What the golden file of a store says about its jobs.
+//! The jobs in the golden file of a store.
 
 use std::path::Path;
 
@@ -7,9 +7,8 @@ use std::path::Path;
 pub struct Known {
     pub id: String,
     pub state: String,
-    /// Of the last attempt, if there was one.
+    /// Of the last attempt, if any.
     pub outcome: Option<String>,
-    /// Why it did not succeed.
     pub reason: Option<String>,
     /// The member `case` of its params.
     pub case: String,
@@ -21,7 +20,7 @@ impl Known {
     }
 }
 
-/// The value behind a label.
+/// The value after a label.
 fn value<'a>(line: &'a str, label: &str, end: char) -> Option<&'a str> {
     let (_, behind) = line.split_once(label)?;
     Some(behind.split(end).next().unwrap_or(behind))
@@ -48,7 +47,7 @@ pub fn read(path: &Path) -> Vec<Known> {
     jobs
 }
 
-/// The number of the job with this case.
+/// The id of the job with this case.
 pub fn of_case<'a>(golden: &'a [Known], case: &str) -> &'a str {
     let found: Vec<_> = golden.iter().filter(|known| known.case == case).collect();
     assert_eq!(found.len(), 1, "one job has the case {case:?}");

@@ -1,5 +1,6 @@
-//! Data that jobhall 0.1.0 wrote, under the present program: everything is listed, shown and explained, tokens and leases
-//! go on, and the rest of the work is done. `crates/store-sqlite/tests/fixtures/README.md` says how the data was made.
+//! Data written by jobhall 0.1.0 with the current program: everything is listed, shown and explained, tokens and
+//! leases stay valid, and the remaining work is done. `crates/store-sqlite/tests/fixtures/README.md` describes how
+//! the data was made.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod golden;
@@ -16,16 +17,16 @@ use rusqlite::Connection;
 
 use work::OldLease;
 
-/// Short, so that attempts of workers that are gone are given to others soon.
+/// Short, so that attempts of lost workers are soon assigned to others.
 const LEASE: [&str; 2] = ["--lease", "5s"];
 
-/// Where the fixture of a store is.
+/// The directory of the fixture of a store.
 fn fixture(store: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     root.join("crates").join(store).join("tests/fixtures/0.1.0")
 }
 
-/// Copies files with the modes that the program asks for, which a checkout does not keep.
+/// Copies files with the modes that the program requires, which a checkout does not keep.
 fn copy(from: &Path, to: &Path) {
     if from.is_dir() {
         fs::create_dir_all(to).unwrap();

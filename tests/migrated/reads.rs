@@ -1,4 +1,4 @@
-//! What people and programs can ask for.
+//! Reads through the command line and the API.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ pub fn lists_have_everything(rig: &Rig) {
     assert!(ticked["last_job"].is_u64(), "{ticked}");
 }
 
-/// The log, the result and the artifacts of the job that left them all.
+/// The log, the result and the artifacts of the job that has them all.
 pub fn outputs_are_there(rig: &Rig, id: &str) {
     assert_eq!(text(&rig.run(&["job", "log", id]).stdout), "first line\na warning\nlast line\n");
     assert_eq!(text(&rig.run(&["job", "artifact", id, "report.txt"]).stdout), "kept by 0.1.0\n");

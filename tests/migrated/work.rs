@@ -1,4 +1,4 @@
-//! Attempts of before go on, and everything that is open comes to its end.
+//! Existing attempts continue, and all open jobs end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use crate::golden::{Known, of_case};
 use crate::reads::all_jobs;
 
-/// A lease that 0.1.0 gave.
+/// A lease assigned by 0.1.0.
 pub struct OldLease {
     pub attempt: String,
     pub lease: String,
@@ -29,7 +29,7 @@ fn passed(value: &str) -> OutcomeReport {
     OutcomeReport { outcome: Outcome::Succeeded, value, error: None, retry: None, params: None }
 }
 
-/// The worker that has the attempt renews its lease, adds to its log and reports its end.
+/// The worker of the attempt renews its lease, appends to its log and reports its end.
 pub fn finish_as_before(rig: &Rig, secret: &str, OldLease { attempt, lease }: &OldLease) {
     let client = Client::new(&rig.url(), Some(secret)).unwrap();
     let held = RenewedAttempt { id: attempt.clone(), lease: lease.clone() };
@@ -46,7 +46,7 @@ pub fn finish_as_before(rig: &Rig, secret: &str, OldLease { attempt, lease }: &O
     assert_eq!(text(&rig.run(&["job", "log", id]).stdout), "half of it\nthe other half\n");
 }
 
-/// Takes jobs until it is told to stop.
+/// Takes jobs until it is stopped.
 async fn serve(client: Client, stop: Arc<AtomicBool>) {
     let abilities = "gpu=64, mem_gb=64, os=linux".to_owned();
     let vacancy = Vacancy { slots: 1, wait_s: 1, abilities, accepts: String::new() };
@@ -60,7 +60,8 @@ fn well(rig: &Rig, words: &[&str]) {
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
 }
 
-/// Removes what keeps a job from being run. It may have moved since it was listed, so a refusal is no fault.
+/// Removes whatever prevents a job from running. The job may have changed since it was listed, so a refusal is not an
+/// error.
 fn help(rig: &Rig, job: &Value) {
     let (id, key) = (job["id"].to_string(), job["key"].as_str().unwrap_or_default());
     if job["hold"] == true {
@@ -76,7 +77,7 @@ fn help(rig: &Rig, job: &Value) {
     }
 }
 
-/// Lets workers do all that is open.
+/// Lets workers complete all open jobs.
 pub fn finish_everything(rig: &Rig, secret: &str) {
     well(rig, &["queue", "resume", "paused"]);
     well(rig, &["type", "set", "frozen", "--paused", "false"]);

@@ -1,4 +1,4 @@
-//! Where nodes tell each other that they are.
+//! The addresses that nodes advertise to each other.
 
 use jobhall_tests::{Rig, eventually, jobhall, text};
 
@@ -36,7 +36,7 @@ fn where_the_holder_tells_the_address_of_another_node_that_is_said_and_logged() 
     crowd.nodes[0].hall().kill();
     eventually("the other to lead", || wrong.said("hall").contains("this node leads"));
     let words = ["server", "--log", "info", "--database", url.as_str()];
-    // It is never ready, so it is not waited for.
+    // It never becomes ready, so the test does not wait for that.
     let mut command = jobhall();
     command
         .args(words)

@@ -1,4 +1,4 @@
-//! It does not matter which node is asked, nor which one a worker is at.
+//! Clients and workers can use any node.
 
 use std::io::Read as _;
 

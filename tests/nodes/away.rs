@@ -1,4 +1,4 @@
-//! The database is away for longer than a node may lead: nobody is told anything false, and nothing is lost.
+//! The database is unreachable for longer than a term of leadership: no response is wrong, and nothing is lost.
 
 use std::thread;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
     answer.head.lines().find(found).and_then(|line| Some(line.split_once(':')?.1.trim()))
 }
 
-/// Whole, or refused with the words that the hall cannot do it now and when to ask again.
+/// A complete response, or a refusal that says that the server cannot do it now and when to retry.
 fn judge(path: &str, answer: &Answer) {
     if answer.status == 200 {
         let length = header(answer, "content-length").map(|length| length.parse::<usize>().unwrap());
@@ -49,7 +49,7 @@ fn while_the_database_is_away_every_node_says_so_and_when_to_ask_again() {
     let of_job = format!("/api/v1/jobs/{id}");
     let log = format!("/api/v1/jobs/{id}/log");
     let paths = ["/api/v1/nodes", "/api/v1/jobs?limit=5", &of_job, &log, "/api/v1/groups", "/readyz"];
-    // While the leadership stands, when it falls, and after.
+    // While the leadership is held, when it is lost, and after that.
     for _ in 0..4 {
         thread::scope(|scope| {
             for node in &crowd.nodes {

@@ -1,4 +1,4 @@
-//! What is exact on one node is exact on three.
+//! Guarantees of one node hold on three nodes.
 
 use jobhall_tests::{Rig, eventually};
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn a_limit_of_five_is_never_exceeded_by_six_workers_at_three_nodes() {
     crowd.run(1, &["queue", "set", "default", "--limit", "concurrency=5"]);
     let (running, seen) = (crowd.file("running"), crowd.file("seen"));
     std::fs::create_dir(&running).unwrap();
-    // Each job writes down how many are under way while it is one of them.
+    // Each job records how many jobs run concurrently with it.
     let script = format!(
         "touch {0}/$JOBHALL_JOB-$JOBHALL_CLAIM; ls {0} | wc -l >> {1}; sleep 0.05; ls {0} | wc -l >> {1}; rm {0}/$JOBHALL_JOB-$JOBHALL_CLAIM",
         running.display(),
@@ -55,7 +55,7 @@ fn jobs(node: &Rig) -> Vec<Value> {
     listed.as_array().unwrap().clone()
 }
 
-/// The tick of a job that has neither jitter nor windows, in seconds.
+/// The tick of a job without jitter and windows, in seconds.
 fn tick(job: &Value) -> i64 {
     let at: jobhall_protocol::Timestamp = job["run_at"].as_str().unwrap().parse().unwrap();
     at.0.as_ms() / 1_000

@@ -1,10 +1,10 @@
-//! The leadership goes from one node to another: by will, by a kill, and while its holder is held up.
+//! The leadership changes from one node to another: by a stop, by a kill, and while the leader is suspended.
 
 use jobhall_tests::{Signal, eventually, text};
 
 use crate::crowd::Crowd;
 
-/// A script that writes down that it began, and ends when it is told to.
+/// A script that records its start, and ends on a signal of the test.
 pub fn waiting(crowd: &Crowd, name: &str) -> (String, std::path::PathBuf, std::path::PathBuf) {
     let (begun, go) = (crowd.file(&format!("{name}.begun")), crowd.file(&format!("{name}.go")));
     let script = format!(
@@ -15,7 +15,7 @@ pub fn waiting(crowd: &Crowd, name: &str) -> (String, std::path::PathBuf, std::p
     (script, begun, go)
 }
 
-/// How often it began.
+/// How often it started.
 pub fn begun(file: &std::path::Path) -> usize {
     std::fs::read_to_string(file).unwrap_or_default().lines().count()
 }
@@ -25,7 +25,7 @@ fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
     let mut crowd = Crowd::of(3, &[]);
     let holder = crowd.holder(0).unwrap();
     let other = (holder + 1) % 3;
-    // One worker was at the holder itself, one at a follower; both know all addresses.
+    // One worker was connected to the leader, one to a follower; both know all addresses.
     let mut places: Vec<_> = crowd.nodes.iter().map(jobhall_tests::Rig::url).collect();
     places.rotate_left(holder);
     let _at_holder = crowd.worker("a", &places.join(","), &["--slots", "1"]);
@@ -44,7 +44,7 @@ fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
     assert!(crowd.epoch() > epoch);
     let late = crowd.submit(other, "true", &[]);
     for (id, _, go) in &jobs {
-        // Its worker has come back and named it.
+        // Its worker has reconnected and named the attempt.
         let taken_up = |state: &serde_json::Value| state == "accepted" || state == "running";
         eventually("it to be taken up", || taken_up(&crowd.job(other, id)["state"]));
         std::fs::write(go, "").unwrap();
@@ -70,7 +70,7 @@ fn a_holder_that_was_held_up_commits_nothing_more_and_becomes_a_follower() {
     let id = crowd.submit(holder, &script, &["--max-attempts", "1"]);
     eventually("it to begin", || begun(&file) == 1);
     let pid = crowd.nodes[holder].hall().pid();
-    // What reaches it while it sleeps must not be done when it wakes.
+    // Requests that reach it while it is suspended must not be executed when it resumes.
     jobhall_tests::signal(pid, Signal::STOP);
     let mut late = crowd.nodes[holder].raw();
     let body = r#"{"type":"late","key":"late"}"#;
@@ -110,7 +110,7 @@ fn a_holder_that_is_told_to_stop_hands_the_leadership_over_at_once() {
     eventually("it to begin", || begun(&file) == 1);
     let epoch = crowd.epoch();
     crowd.nodes[holder].hall().signal(Signal::TERM);
-    // While it goes from one to the other, a client waits instead of failing.
+    // During the change a client waits instead of failing.
     let next = crowd.submit(other, "true", &[]);
     assert_eq!(crowd.nodes[holder].hall().wait().code(), Some(0), "{}", crowd.nodes[holder].said("hall"));
     assert_eq!(crowd.holder(other), Some(other));

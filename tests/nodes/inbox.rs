@@ -1,4 +1,4 @@
-//! Jobs out of other programs' transactions (docs/sql.md): each exactly once, whatever happens to the nodes.
+//! Jobs from transactions of other programs (docs/sql.md): each exactly once, whatever happens to the nodes.
 
 use jobhall_tests::{Signal, eventually};
 
@@ -34,7 +34,7 @@ fn a_thousand_rows_of_one_transaction_become_a_thousand_jobs_over_kills_and_paus
     let second = 1 - first;
     eventually("the other to take the rows", || crowd.database.sql(taken) == "1000");
     crowd.start(first);
-    // One that is held up while rows come takes none of them when it wakes.
+    // A node that is suspended while rows arrive takes none of them when it resumes.
     crowd.database.sql(ask);
     crowd.nodes[second].hall().signal(Signal::STOP);
     eventually("all rows to be jobs", || crowd.database.sql(taken) == "2000");
@@ -82,7 +82,7 @@ fn a_row_whose_job_was_under_way_when_the_leadership_was_lost_becomes_one_job() 
         eventually("the lock", || waits("wait_event = 'PgSleep'"));
         crowd.database.sql("SELECT jobhall.submit('mail')");
         eventually("its commit", || waits("wait_event_type = 'Lock'"));
-        // Longer than a node leads; nobody else takes it.
+        // Longer than a term of leadership; no other node takes it.
         jobhall_tests::signal(pid, Signal::STOP);
         std::thread::sleep(std::time::Duration::from_secs(7));
         jobhall_tests::signal(pid, Signal::CONT);

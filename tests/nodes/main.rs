@@ -1,4 +1,4 @@
-//! Halls of several nodes on one PostgreSQL: whichever node is asked, the hall answers; whichever is lost, it goes on.
+//! Halls of several nodes on one PostgreSQL: every node answers requests, and the hall survives the loss of any node.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod addresses;

@@ -1,10 +1,10 @@
-//! A hall on one machine becomes one on PostgreSQL: `jobhall move`.
+//! A hall on SQLite is moved to PostgreSQL: `jobhall move`.
 
 use jobhall_tests::{Process, Rig, Signal, eventually, jobhall, text};
 use jobhall_throwaway::{Cluster, Database};
 use serde_json::Value;
 
-/// Everything about a hall that people can ask for, but for what a live attempt changes.
+/// Everything that can be read about a hall, except what a live attempt changes.
 fn picture(rig: &Rig, ids: &[String]) -> Vec<(String, Value)> {
     let lists = ["job list", "group list", "schedule list", "type list", "token list"];
     let shows = ids.iter().map(|id| format!("job show {id}"));
@@ -43,13 +43,13 @@ fn worker(rig: &Rig) -> Process {
     rig.worker("w", made["secret"].as_str().unwrap(), &["--allow-exec", "--slots", "2"])
 }
 
-/// Moves what the rig has; the command's end, and what it printed.
+/// Moves the data of the rig; returns the output of the command.
 fn move_up(rig: &Rig, database: &Database) -> std::process::Output {
     let from = format!("sqlite:{}", rig.data().display());
     jobhall().args(["move", "--json", "--from", &from, "--to", &database.url()]).output().unwrap()
 }
 
-/// Jobs in every state that lasts: their ids.
+/// Submits jobs for every lasting state; returns their ids.
 fn fill(rig: &Rig) -> Vec<String> {
     well(rig, &["queue", "pause", "later"]);
     well(rig, &["type", "set", "mail", "--keep", "7d"]);
@@ -74,7 +74,7 @@ fn fill(rig: &Rig) -> Vec<String> {
     vec![queued, done, failed, scheduled, blocked, cancelled]
 }
 
-/// All of a list is still there, but for the job whose attempt goes on.
+/// All items of a list still exist, except for the job whose attempt continues.
 fn assert_kept(ask: &str, was: &[Value], is: &[Value], running: &str) {
     assert!(!was.is_empty(), "{ask} shows something");
     let running: u64 = running.parse().unwrap();
@@ -113,7 +113,7 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
     let files = "SELECT count(*) FROM jobhall.blob_files WHERE name LIKE 'objects/%'";
     assert_eq!(database.sql(files), "1");
 
-    // Whoever starts the old hall again would do its jobs twice.
+    // Starting the old hall again would execute its jobs twice.
     let refused = rig.run(&["server", "--listen", "127.0.0.1:0"]);
     let said = text(&refused.stderr);
     assert!(!refused.status.success() && said.contains("was moved to postgres://"), "{said}");
@@ -129,7 +129,7 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
         }
     }
     assert_eq!(left(&rig), left_before);
-    // The attempt that ran goes on, what waits waits for the same, and old tokens are good.
+    // The running attempt continues, waiting jobs wait for the same as before, and old tokens are valid.
     std::fs::write(&go, "").unwrap();
     until(&rig, &running, "succeeded");
     assert_eq!(rig.json(&["job", "show", &running, "--json"])["attempt"], 1);
@@ -148,7 +148,7 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
     let again = move_up(&rig, &database);
     assert!(text(&again.stderr).contains("the target is not an empty hall"), "{}", text(&again.stderr));
     assert!(!again.status.success() && again.stdout.is_empty());
-    // What was moved once can be moved elsewhere, and used again by whoever says so.
+    // Moved data can be moved to another database, and used again after the mark is removed.
     let elsewhere = server.database();
     let moved = move_up(&rig, &elsewhere);
     assert!(moved.status.success(), "{}", text(&moved.stderr));
@@ -165,7 +165,7 @@ fn a_move_that_fails_at_its_end_leaves_the_old_hall_as_good_as_it_was() {
     submit(&rig, &["mail"]);
     stop(&mut rig);
     empty_hall(&database);
-    // The last check of the move finds other numbers than it has set.
+    // The last check of the move finds other counters than it has set.
     database.sql(
         "CREATE FUNCTION public.odd() RETURNS trigger LANGUAGE plpgsql AS
              $$ BEGIN NEW.value := NEW.value + 1; RETURN NEW; END $$;
@@ -178,7 +178,7 @@ fn a_move_that_fails_at_its_end_leaves_the_old_hall_as_good_as_it_was() {
     assert!(!mark.exists());
     rig.start(&["server"]);
     assert_eq!(rig.json(&["job", "list", "--json"]).as_array().unwrap().len(), 1);
-    // One that was moved before still is.
+    // A file that was moved before keeps its mark.
     stop(&mut rig);
     let elsewhere = server.database();
     assert!(move_up(&rig, &elsewhere).status.success());
@@ -187,7 +187,7 @@ fn a_move_that_fails_at_its_end_leaves_the_old_hall_as_good_as_it_was() {
     assert!(marked.contains(&format!("/{} at ", elsewhere.name())), "{marked}");
 }
 
-/// Makes the tables of a hall that holds nothing.
+/// Creates the tables of an empty hall.
 fn empty_hall(database: &Database) {
     let mut node = Rig::new();
     let url: &'static str = database.url().leak();
@@ -199,7 +199,7 @@ fn empty_hall(database: &Database) {
     );
 }
 
-/// Makes whatever does this to a table slow.
+/// Makes this operation on a table slow.
 fn slow(database: &Database, what: &str) {
     database.sql(&format!(
         "CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS
@@ -208,7 +208,7 @@ fn slow(database: &Database, what: &str) {
     ));
 }
 
-/// Moves what the rig has, and kills that as soon as it is slow.
+/// Moves the data of the rig, and kills the move as soon as it is slow.
 fn killed_move(rig: &Rig, database: &Database) {
     let mut command = jobhall();
     let from = format!("sqlite:{}", rig.data().display());
@@ -245,10 +245,10 @@ fn a_move_that_is_killed_leaves_nothing_and_can_be_done_again() {
     for _ in 0..3 {
         submit(&rig, &["mail"]);
     }
-    // What a hall that was killed has left moves as well.
+    // The data of a killed server can be moved as well.
     rig.hall().kill();
     empty_hall(&database);
-    // The move is slow behind the jobs, so that it can be met there.
+    // The move is slow after the jobs, so that it can be interrupted there.
     slow(&database, "INSERT ON jobhall.idempotency_keys");
     killed_move(&rig, &database);
     assert!(!rig.data().join("jobs.db.moved").exists(), "it was far from its end");

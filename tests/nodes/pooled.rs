@@ -1,4 +1,4 @@
-//! Nodes behind a pooler in transaction mode (`--database-pooled`), with a way past it and without one.
+//! Nodes behind a pooler in transaction mode (`--database-pooled`), with and without a direct connection.
 
 use jobhall_tests::{Rig, eventually, jobhall, text};
 use jobhall_throwaway::Cluster;
@@ -6,7 +6,7 @@ use jobhall_throwaway::Cluster;
 use crate::crowd::Crowd;
 use crate::handed_over::{begun, waiting};
 
-/// What the nodes listen to; only past the pooler they can.
+/// The channels that the nodes listen to, which is possible only without the pooler.
 const HEARD: &str = "SELECT string_agg(DISTINCT query, ', ' ORDER BY query) FROM pg_stat_activity
     WHERE query LIKE 'LISTEN %' AND datname = current_database()";
 

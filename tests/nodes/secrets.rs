@@ -1,4 +1,4 @@
-//! The password of a database is shown nowhere, and the administrator's token is made once.
+//! The password of a database is never shown, and the administrator's token is created once.
 
 use jobhall_tests::{Rig, jobhall, text};
 

@@ -1,4 +1,4 @@
-//! The primary of a synchronous pair is gone for good: its standby becomes the primary, and no acknowledged job is gone.
+//! The primary of a synchronous pair is lost permanently: its standby is promoted, and no acknowledged job is lost.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -10,17 +10,17 @@ use jobhall_protocol::SubmitJob;
 use jobhall_tests::{Rig, eventually, jobhall};
 use jobhall_throwaway::Cluster;
 
-/// Jobs that must be acknowledged before the primary is lost, and as many after it.
+/// Number of jobs that must be acknowledged before the primary is lost, and after it.
 const JOBS: usize = 20;
 
-/// The address of a database that is on one of two servers.
+/// The URL of a database on either of two servers.
 fn on_either(primary: &str, standby: &str) -> String {
     let (primary, name) = primary.rsplit_once('/').unwrap();
     let (_, host) = standby.rsplit_once('/').unwrap().0.rsplit_once('@').unwrap();
     format!("{primary},{host}/{name}")
 }
 
-/// Submits one job after the other, each until it is acknowledged, and remembers which it was.
+/// Submits one job after the other, each until it is acknowledged, and records its id.
 async fn submit(client: Client, acknowledged: &Mutex<Vec<u64>>, enough: &AtomicBool) {
     for number in 0.. {
         if enough.load(Ordering::SeqCst) {
@@ -38,7 +38,7 @@ async fn submit(client: Client, acknowledged: &Mutex<Vec<u64>>, enough: &AtomicB
     }
 }
 
-/// Every job there is, with its state.
+/// All jobs with their states.
 async fn all(client: &Client) -> Vec<(u64, String)> {
     let mut jobs = client.all_jobs(JobFilter { limit: Some(200), ..JobFilter::default() });
     let mut found = Vec::new();

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What to run when the binary is missing or old.
+/// The command to run when the binary is missing or outdated.
 const REMEDY: &str = "build it first: `cargo build -p jobhall-cli`, or run the tests with `--workspace`";
 
-/// Libraries that the binary is not made of.
+/// Libraries that are not part of the binary.
 const TESTING: [&str; 4] = ["jobhall_bench", "jobhall_sim", "jobhall_store_conformance", "jobhall_tests"];
 
 /// The binary that was built beside the running test, checked once.
 ///
 /// # Panics
-/// It is missing, or a source of it is newer.
+/// The binary is missing, or one of its sources is newer.
 pub fn binary() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -28,8 +28,8 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// Whether it is there and no older than what it was made of, by the lists that the compiler left for it and for the
-/// libraries of this workspace. Those of the libraries that only tests use do not count.
+/// Checks that the binary exists and is not older than its sources, according to the dependency files that the
+/// compiler wrote for it and for the libraries of this workspace. Libraries that only tests use are ignored.
 fn is_fresh(binary: &Path) -> Result<(), String> {
     let built = found(binary)?.modified().map_err(|error| error.to_string())?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -38,7 +38,7 @@ fn is_fresh(binary: &Path) -> Result<(), String> {
         lists += 1;
         let text = std::fs::read_to_string(&list).map_err(|error| error.to_string())?;
         for source in sources(&text).into_iter().map(|source| root.join(source)) {
-            // What is gone since then was of an earlier build.
+            // A file that no longer exists belonged to an earlier build.
             let changed = found(&source).ok().and_then(|found| found.modified().ok());
             if changed.is_some_and(|changed| changed > built) {
                 return Err(format!("it is older than {}", source.display()));
@@ -52,7 +52,7 @@ fn found(path: &Path) -> Result<Metadata, String> {
     std::fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The compiler's lists for the binary itself, which has another name there, and for the libraries of its rooms.
+/// The dependency files of the binary itself, which has another name there, and of its libraries.
 fn lists_of(binary: &Path) -> Result<Vec<PathBuf>, String> {
     let (folder, same) = (binary.with_file_name("deps"), found(binary)?.ino());
     let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -68,14 +68,14 @@ fn lists_of(binary: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ours).collect())
 }
 
-/// The names after the colon of a list's first line, in which a space of a name is escaped.
+/// The names after the colon in the first line of a dependency file; spaces in names are escaped.
 fn sources(list: &str) -> Vec<PathBuf> {
     let names = list.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, names)| names);
     let names = names.replace("\\ ", "\0");
     names.split(' ').filter(|name| !name.is_empty()).map(|name| name.replace('\0', " ").into()).collect()
 }
 
-/// The binary with a clean slate: no setting of whoever runs the test reaches it.
+/// The binary with a clean environment: no setting of the user who runs the test reaches it.
 pub fn jobhall() -> Command {
     let mut command = Command::new(binary());
     for name in ["JOBHALL_SERVER", "JOBHALL_TOKEN", "JOBHALL_DATA", "JOBHALL_TOKEN_FILE", "JOBHALL_COLOR"] {

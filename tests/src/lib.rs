@@ -1,7 +1,7 @@
-//! A rig for tests on the shipped binary: real processes with their own data and port, which are gone with the rig.
+//! A rig for tests of the shipped binary: real processes with their own data and port, which end with the rig.
 //!
-//! The binary is the one that cargo built beside the test; an old one is refused, because a test of yesterday's
-//! program proves nothing. Nothing here knows what is inside: tests speak through flags, signals and sockets.
+//! The binary is the one that cargo built beside the test; an outdated one is refused, because it proves nothing. The
+//! rig knows no internals: tests use flags, signals and sockets.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a rig for tests may panic")]
 

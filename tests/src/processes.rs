@@ -1,18 +1,18 @@
-//! Processes as the system shows them.
+//! Processes according to the system.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Sends a signal; a process that is gone is none to send it to.
+/// Sends a signal; ignores a process that has ended.
 pub fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Kills without warning.
+/// Kills a process without warning.
 pub fn kill(pid: u32) {
     signal(pid, Signal::KILL);
 }
@@ -22,7 +22,7 @@ fn all() -> impl Iterator<Item = (u32, PathBuf)> {
     entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
 }
 
-/// Living processes whose environment has this word. One that ended and waits for its parent is not living.
+/// Living processes whose environment contains this text. A zombie is not living.
 pub fn marked(word: &str) -> Vec<u32> {
     let has = |path: &PathBuf| {
         let environment = std::fs::read(path.join("environ")).unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn marked(word: &str) -> Vec<u32> {
     all().filter(|(_, path)| has(path)).map(|(pid, _)| pid).collect()
 }
 
-/// Everything below a process, children before grandchildren, each with the words it was started with.
+/// All descendants of a process, children before grandchildren, each with its command line.
 pub fn descendants(of: u32) -> Vec<(u32, String)> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (pid, path) in all() {
@@ -54,8 +54,8 @@ fn words(pid: u32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
-/// How many files and sockets a process has open, but for the store's: its readers open theirs when they are first
-/// needed, and keep them.
+/// Number of open files and sockets of a process, except those of the store: its readers open theirs on first use and
+/// keep them.
 pub fn files(pid: u32) -> usize {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().filter_map(Result::ok);
     let names = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());

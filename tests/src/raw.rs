@@ -1,28 +1,28 @@
-//! HTTP by hand: any bytes in, whatever comes out.
+//! HTTP by hand: any bytes can be sent, and the raw response is read.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Longer than anything here may take.
+/// A generous time limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection on which a test may say anything.
+/// A connection on which a test may send any bytes.
 pub struct Raw(TcpStream);
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status, or 0 where there was no answer.
+    /// The status, or 0 if there was no response.
     pub status: u16,
-    /// All of the head.
+    /// The whole head.
     pub head: String,
-    /// All of the body, as far as it is text.
+    /// The whole body, as text.
     pub body: String,
 }
 
 impl Answer {
-    /// The code of a problem, or nothing.
+    /// The code of a problem, or an empty text.
     pub fn code(&self) -> String {
         let problem: Option<serde_json::Value> = serde_json::from_str(&self.body).ok();
         problem.and_then(|problem| Some(problem["code"].as_str()?.to_owned())).unwrap_or_default()
@@ -39,22 +39,22 @@ impl Raw {
         Raw(stream)
     }
 
-    /// Says something. The other side may have left already: that is for the answer to show.
+    /// Sends bytes. The other side may have closed already: the response shows that.
     pub fn say(&mut self, bytes: impl AsRef<[u8]>) -> &mut Raw {
         let _ = self.0.write_all(bytes.as_ref());
         self
     }
 
-    /// Says nothing more, but listens.
+    /// Closes the sending direction.
     pub fn close_writing(&mut self) -> &mut Raw {
         let _ = self.0.shutdown(Shutdown::Write);
         self
     }
 
-    /// Exactly so many bytes; none where the other side closed before.
+    /// Exactly this many bytes; none if the other side closes before.
     ///
     /// # Panics
-    /// They do not come within the patience of a test.
+    /// They do not arrive within the time limit.
     pub fn next(&mut self, count: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; count];
         match self.0.read_exact(&mut bytes) {
@@ -66,10 +66,10 @@ impl Raw {
         }
     }
 
-    /// Everything that comes until the other side closes.
+    /// Everything until the other side closes.
     ///
     /// # Panics
-    /// It does neither within the patience of a test.
+    /// The other side does not close within the time limit.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
         match self.0.read_to_end(&mut all) {
@@ -83,7 +83,7 @@ impl Raw {
         }
     }
 
-    /// The first answer of what comes.
+    /// The first response.
     pub fn answer(&mut self) -> Answer {
         let all = self.rest();
         let text = String::from_utf8_lossy(&all);

@@ -1,4 +1,4 @@
-//! Halls and workers as processes of their own.
+//! Servers and workers in separate processes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -14,18 +14,18 @@ use crate::binary::jobhall;
 use crate::processes::{kill, marked, signal};
 use crate::{Raw, Signal};
 
-/// How long anything that must come may take.
+/// Time limit for any condition.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Ports below those that the system gives to outgoing connections: a client that tries to reach a hall that is down
-/// must not happen upon the hall's own port.
+/// Ports below those that the system uses for outgoing connections: a client of a server that is down must not get
+/// the server's own port.
 const PORTS: std::ops::Range<u16> = 15_000..31_000;
 /// The variable by which processes of a rig are found.
 const MARK: &str = "JOBHALL_RIG";
 
-/// Waits for something that must come, with a deadline far beyond need.
+/// Waits for a condition, with a generous deadline.
 ///
 /// # Panics
-/// It did not come.
+/// The condition does not hold in time.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
@@ -34,24 +34,23 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Bytes as text, whatever they are.
+/// Bytes as text, lossy.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A process that ends with this.
+/// A process, killed on drop.
 pub struct Process {
     child: Child,
     ended: Option<ExitStatus>,
 }
 
 impl Process {
-    /// Its number.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills it without warning and waits until it is gone.
+    /// Kills it without warning and waits until it has ended.
     pub fn kill(&mut self) {
         if self.ended.is_none() {
             kill(self.pid());
@@ -69,13 +68,13 @@ impl Process {
     /// Waits for its end.
     ///
     /// # Panics
-    /// It does not come.
+    /// The process does not end in time.
     pub fn wait(&mut self) -> ExitStatus {
         eventually("the end of a process", || self.ended().is_some());
         self.ended.unwrap()
     }
 
-    /// Its end, if it has come.
+    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().unwrap();
@@ -90,7 +89,7 @@ impl Drop for Process {
     }
 }
 
-/// A data directory and a port, and whatever was started on them.
+/// A data directory and a port, and the processes started on them.
 pub struct Rig {
     hall: Option<Process>,
     address: SocketAddr,
@@ -99,7 +98,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A rig without a hall.
+    /// A rig without a server.
     pub fn new() -> Rig {
         let port = free_port();
         Rig {
@@ -110,24 +109,24 @@ impl Rig {
         }
     }
 
-    /// A rig with `jobhall server`, which is ready, and these further words.
+    /// A rig with a ready `jobhall server` and these additional arguments.
     pub fn server(words: &[&str]) -> Rig {
         let mut rig = Rig::new();
         rig.start(&[&["server"], words].concat());
         rig
     }
 
-    /// A rig with `jobhall up`, which is ready, and these further words.
+    /// A rig with a ready `jobhall up` and these additional arguments.
     pub fn up(words: &[&str]) -> Rig {
         let mut rig = Rig::new();
         rig.start(&[&["up"], words].concat());
         rig
     }
 
-    /// Starts the hall on the rig's data and port, and waits until it is ready.
+    /// Starts the server on the rig's data and port, and waits until it is ready.
     ///
     /// # Panics
-    /// It ended, or did not become ready; its own words are told.
+    /// The server ended, or did not become ready; the message has its output.
     pub fn start(&mut self, words: &[&str]) {
         let mut command = jobhall();
         command.args(words).arg("--data").arg(self.data()).args(["--listen", &self.address.to_string()]);
@@ -142,7 +141,7 @@ impl Rig {
         self.hall = Some(process);
     }
 
-    /// Starts any command; what it says is kept under this name.
+    /// Starts any command; its output is kept under this name.
     pub fn spawn(&self, mut command: Command, name: &str) -> Process {
         let (variable, value) = self.mark.split_once('=').unwrap();
         let child = command
@@ -155,7 +154,7 @@ impl Rig {
         Process { child, ended: None }
     }
 
-    /// Starts `jobhall worker` with these further words, in the name of whoever has this token.
+    /// Starts `jobhall worker` with this token and these additional arguments.
     pub fn worker(&self, name: &str, token: &str, words: &[&str]) -> Process {
         let mut command = jobhall();
         command.args(["worker", "--name", name, "--server", &self.url()]).args(words);
@@ -168,7 +167,7 @@ impl Rig {
         OpenOptions::new().append(true).create(true).open(path).unwrap()
     }
 
-    /// What a process of this name has printed, the last of it.
+    /// The last output of the process with this name.
     pub fn said(&self, name: &str) -> String {
         let path = self.folder.path().join(format!("{name}.said"));
         let all = std::fs::read_to_string(path).unwrap_or_default();
@@ -183,7 +182,7 @@ impl Rig {
         asked.and_then(|()| stream.read_to_string(&mut answer)).is_ok() && answer.starts_with("HTTP/1.1 200")
     }
 
-    /// The hall's process.
+    /// The server process.
     ///
     /// # Panics
     /// There is none.
@@ -191,12 +190,12 @@ impl Rig {
         self.hall.as_mut().expect("a hall was started")
     }
 
-    /// Where the hall is.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The same as a URL.
+    /// The URL of the server.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -206,12 +205,12 @@ impl Rig {
         self.folder.path().join("data")
     }
 
-    /// A directory for whatever a test needs, gone with the rig.
+    /// A directory for the files of a test, removed with the rig.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The word in the environment of every process that the rig started.
+    /// The text in the environment of every process that the rig started.
     pub fn mark(&self) -> &str {
         &self.mark
     }
@@ -221,27 +220,27 @@ impl Rig {
         std::fs::read_to_string(self.data().join("admin.token")).unwrap().trim().to_owned()
     }
 
-    /// A client in the administrator's name.
+    /// A client with the administrator's token.
     pub fn client(&self) -> Client {
         Client::new(&self.url(), Some(&self.token())).unwrap()
     }
 
-    /// A connection to the hall.
+    /// A connection to the server.
     pub fn raw(&self) -> Raw {
         Raw::open(self.address)
     }
 
-    /// Runs a command against this hall and waits for its end.
+    /// Runs a command against this server and waits for its end.
     pub fn run(&self, words: &[&str]) -> Output {
         let mut command = jobhall();
         command.args(words).env("JOBHALL_SERVER", self.url()).env("JOBHALL_DATA", self.data());
         command.stdin(Stdio::null()).output().unwrap()
     }
 
-    /// What a command prints as JSON.
+    /// The JSON output of a command.
     ///
     /// # Panics
-    /// It fails, or prints something else.
+    /// The command fails, or prints something else.
     pub fn json(&self, words: &[&str]) -> serde_json::Value {
         let output = self.run(words);
         assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
@@ -261,7 +260,7 @@ impl Drop for Rig {
             eprintln!("the hall said last:\n{}", self.said("hall"));
         }
         self.hall = None;
-        // What a killed process left behind, such as the worker of `up`.
+        // Processes left by a killed process, such as the worker of `up`.
         eventually("the end of the rig's processes", || {
             let left = marked(&self.mark);
             left.iter().for_each(|pid| kill(*pid));
@@ -270,7 +269,7 @@ impl Drop for Rig {
     }
 }
 
-/// A port that nobody listens on.
+/// A port without a listener.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let span = PORTS.end - PORTS.start;

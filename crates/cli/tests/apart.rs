@@ -1,4 +1,4 @@
-//! A hall and a worker of the shipped binary in processes of their own, so that either can die alone.
+//! Server and worker of the shipped binary in separate processes, so that either can be killed alone.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod up;
@@ -8,7 +8,6 @@ use std::process::{Child, Output, Stdio};
 
 use up::{eventually, jobhall, marked, text};
 
-/// See the module.
 struct Apart {
     hall: Child,
     worker: Child,
@@ -55,7 +54,7 @@ impl Apart {
         assert!(self.run(&["job", "submit", "exec", "--params", &params]).status.success());
     }
 
-    /// Kills the hall without warning and starts it again at the same address.
+    /// Kills the server without warning and restarts it at the same address.
     fn kill_hall(&mut self) {
         self.hall.kill().unwrap();
         self.hall.wait().unwrap();
@@ -81,7 +80,7 @@ fn a_hall_that_is_killed_finds_its_jobs_running_and_each_ends_once() {
     apart.submit(&script);
     eventually("its output", || text(&apart.run(&["job", "log", "1"]).stdout).contains("ready"));
     apart.kill_hall();
-    // The job goes on while the hall is away, and after it is back.
+    // The job continues while the server is down, and after it is back.
     eventually("the worker", || text(&apart.run(&["worker", "list", "--json"]).stdout).contains("\"1-1\""));
     let state = apart.show("1")["state"].as_str().unwrap().to_owned();
     assert!(["accepted", "running"].contains(&state.as_str()), "{state}");
@@ -168,7 +167,7 @@ fn a_worker_that_cannot_reach_the_hall_stops_its_job_before_another_may_have_it(
     assert!(apart.run(&["job", "submit", "exec", "--params", &params]).status.success());
     eventually("its output", || text(&apart.run(&["job", "log", "1"]).stdout).contains("ready"));
     let hall = rustix::process::Pid::from_raw(apart.hall.id().cast_signed()).unwrap();
-    // A hall that hangs takes connections and answers nothing.
+    // A server that hangs accepts connections and does not respond.
     rustix::process::kill_process(hall, rustix::process::Signal::STOP).unwrap();
     eventually("the end of its processes", || marked(&mark) == 0);
     rustix::process::kill_process(hall, rustix::process::Signal::CONT).unwrap();
@@ -195,6 +194,6 @@ fn a_worker_drains_at_the_first_signal_and_stops_at_the_second() {
     assert_eq!(apart.show("3")["state"].as_str(), Some("queued"), "nothing more is taken");
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     eventually("its end", || apart.worker.try_wait().unwrap().is_some());
-    // The worker said that it leaves, so its lease is over at once and not when its time is.
+    // The worker sent a leave, so its lease ends immediately and not when it expires.
     eventually("the end of the lease", || apart.show("2")["state"].as_str() != Some("running"));
 }

@@ -1,4 +1,4 @@
-//! What jobs leave behind, with the shipped binary: artifacts, results, and logs that tell their streams.
+//! Output of jobs with the shipped binary: artifacts, results, and logs with separate streams.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// A hall in a process of its own, gone with this.
+/// A server in a separate process, stopped on drop.
 struct Hall {
     child: Child,
     url: String,
@@ -17,7 +17,7 @@ struct Hall {
 }
 
 impl Hall {
-    /// A hall with its local worker.
+    /// A server with its local worker.
     fn up() -> Hall {
         Hall::start(&["up", "--slots", "1"])
     }
@@ -209,7 +209,7 @@ fn logs_tell_their_streams() {
     assert_eq!(hall.run(&["job", "log", "1", "--stream", "both"]).status.code(), Some(2));
 }
 
-/// A worker made of nothing but a shell keeps a file under its lease.
+/// A worker written as a shell script stores a file with its lease.
 #[test]
 fn a_file_is_put_from_inside_a_job() {
     let hall = Hall::start(&["server"]);
@@ -244,7 +244,7 @@ fn a_file_is_put_from_inside_a_job() {
     assert!(text(&outside.stderr).contains("not inside a job"), "{}", text(&outside.stderr));
 }
 
-/// The most memory that a process ever had, in KiB.
+/// The peak memory of a process, in KiB.
 fn peak(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

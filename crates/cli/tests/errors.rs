@@ -1,4 +1,4 @@
-//! What people see when something is wrong: what, why, how to fix it, and the exit code of the contract.
+//! Error messages: what happened, why, how to fix it, and the documented exit code.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ impl Machine {
         Machine(tempfile::tempdir().expect("a directory"))
     }
 
-    /// Runs the program where nothing but this directory is configured, against a port where nobody listens.
+    /// Runs the program with only this directory as configuration, against a port without a listener.
     fn run(&self, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jobhall"));
         command.env_clear().env("HOME", self.0.path()).current_dir(self.0.path());

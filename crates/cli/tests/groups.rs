@@ -1,4 +1,4 @@
-//! Groups and dependencies from the command line: made from a file, followed to the verdict, retried as one.
+//! Groups and dependencies on the command line: created from a file, followed to the verdict, retried as a whole.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod up;
@@ -31,7 +31,7 @@ fn a_group_from_a_file_runs_in_order_and_ends_with_its_verdict() {
     let up = start();
     let order = up.folder.path().join("order");
     let order = order.to_str().unwrap();
-    // More jobs than go into one request; the last comes after the first and after the one before it.
+    // More jobs than fit in one request; the last one depends on the first and on the one before it.
     let mut jobs = vec![exec(&format!("sleep 0.2; echo first >>{order}"), &[])];
     jobs.extend((1..520).map(|_| json!({"type": "never", "run_at": "2099-01-01T00:00:00Z"})));
     jobs.push(exec(&format!("echo second >>{order}"), &["#0"]));

@@ -1,10 +1,10 @@
-//! Help texts are a contract: they are compared with files. `UPDATE=1` writes the files anew.
+//! Help texts are a contract: they are compared with files. `UPDATE=1` writes the files again.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Every command that is shown to people; its file is named after it.
+/// Every visible command; its file is named after it.
 const COMMANDS: &[&str] = &[
     "",
     "up",

@@ -1,4 +1,4 @@
-//! Under which names the shipped binary answers.
+//! Host names that the shipped binary accepts.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod up;
@@ -8,7 +8,7 @@ use std::net::TcpStream;
 
 use up::{Up, jobhall, text};
 
-/// The status of an answer to this host.
+/// The status of a response to a request for this host.
 fn status(up: &Up, host: &str) -> u16 {
     let (_, address) = up.url.split_once("//").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();

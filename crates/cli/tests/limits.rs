@@ -1,4 +1,4 @@
-//! Limits, pauses, holds and edits with the shipped binary against a hall of its own.
+//! Limits, pauses, holds and edits with the shipped binary against its own server.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod up;

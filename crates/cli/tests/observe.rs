@@ -1,4 +1,4 @@
-//! Looking into a hall with the shipped binary: its log, its queues and figures, and the doctor.
+//! Inspection of a hall with the shipped binary: its log, queues, statistics, and the doctor.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-/// A hall in a process of its own whose standard error is kept in a file; gone with this.
+/// A server in a separate process whose standard error is written to a file; stopped on drop.
 struct Hall {
     child: Child,
     url: String,
@@ -49,7 +49,7 @@ impl Hall {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// A request without a token, named in the log.
+    /// Sends a request without a token, with this request id.
     fn get(&self, path: &str, id: &str) -> String {
         let address = self.url.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
@@ -62,12 +62,12 @@ impl Hall {
         answer
     }
 
-    /// What the hall and its worker have said on standard error.
+    /// The standard error of the server and its worker.
     fn said(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("stderr")).unwrap()
     }
 
-    /// The lines of a log in JSON, each of which has what every line has. Nothing else comes that way.
+    /// The lines of a JSON log; each must have the common fields, and there must be no other output.
     fn lines(&self) -> Vec<Map<String, Value>> {
         let said = self.said();
         let whole = said.rfind('\n').map_or("", |end| &said[..end]);
@@ -117,7 +117,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Waits for something that must come, with a deadline far beyond need.
+/// Waits for a condition, with a generous deadline.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -156,7 +156,7 @@ fn a_log_in_json_tells_requests_and_jobs_and_no_secrets() {
     for secret in [token.trim(), "jh_", "hunter2"] {
         assert!(!said.contains(secret), "{secret} is in the log: {said}");
     }
-    // A lease is 32 hex digits, the secret of a token 64; nothing else is that long.
+    // A lease has 32 hex digits, the secret of a token 64; nothing else is that long.
     let longest = said.split(|c: char| !c.is_ascii_hexdigit()).map(str::len).max();
     assert!(longest < Some(32), "{said}");
 }
@@ -172,7 +172,7 @@ fn every_line_within_a_request_has_its_id() {
     let words = [("message", "not ready".into()), ("request_id", "trace-2".into())];
     let line = hall.logged(&[words.as_slice(), &[("check", "disk room".into())]].concat());
     assert_eq!(line["level"], "warn");
-    // A reader of the store that begins just then misses its file, too; nothing else is worth a warning.
+    // A reader of the store that starts at that time also finds no file; nothing else logs a warning.
     let of_request =
         |line: &Map<String, Value>| words.iter().all(|(name, value)| line.get(*name) == Some(value));
     assert!(hall.lines().iter().all(of_request), "{}", hall.said());

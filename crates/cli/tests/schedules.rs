@@ -6,7 +6,7 @@ mod up;
 use serde_json::{Value, json};
 use up::{Up, eventually, text};
 
-/// A hall with a worker, and what it tells as JSON.
+/// A hall with a worker, and its JSON output.
 struct Hall(Up);
 
 impl std::ops::Deref for Hall {
@@ -27,7 +27,7 @@ impl Hall {
         self.0.json(&[words, &["--json"]].concat())
     }
 
-    /// Asks again until it is so.
+    /// Repeats the command until the condition holds.
     fn until(&self, words: &[&str], good: impl Fn(&Value) -> bool) -> Value {
         let mut told = Value::Null;
         eventually(&words.join(" "), || {
@@ -99,7 +99,7 @@ fn what_cannot_be_is_refused_and_what_was_meant_is_suggested() {
 #[test]
 fn a_job_outside_of_its_window_says_so() {
     let hall = Hall::start();
-    // Closed for some of every day; whichever of the two is closed now is asked for.
+    // Each is closed for part of the day; the one that is closed now is used.
     let closed = ["00:00-12:00", "12:00-00:00"].map(|window| {
         let made =
             hall.json(&["job", "submit", "exec", "--window", window, "--params", r#"{"argv":["true"]}"#]);

@@ -1,4 +1,4 @@
-//! The shipped binary as a user has it: `jobhall up` in a process of its own, and commands against it.
+//! The shipped binary as a user runs it: `jobhall up` in a separate process, and commands against it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod up;
@@ -154,7 +154,7 @@ fn without_a_hall_a_command_runs_on_one_of_its_own() {
     assert!(left.is_empty(), "nothing is left: {left:?}");
 }
 
-/// The lines of the README's first screen, as a newcomer would paste them.
+/// The commands in the first part of the README, as a new user would paste them.
 #[test]
 fn the_lines_of_the_readme_work() {
     let readme =
@@ -182,7 +182,7 @@ fn the_lines_of_the_readme_work() {
     }
 }
 
-/// Jobs that no worker suits, so that they stay.
+/// Submits jobs that match no worker, so that they stay queued.
 fn stuck(up: &Up, count: usize) {
     for _ in 0..count {
         up.json(&[

@@ -1,16 +1,16 @@
-//! Sub-jobs, time-outs and outcomes from outside, as the author of a shell script meets them.
+//! Sub-jobs, timeouts and external outcomes in shell scripts.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod up;
 
 use up::{Up, eventually, text};
 
-/// A hall with a local worker that has one slot.
+/// A hall with a local worker with one slot.
 fn start() -> Up {
     Up::start(tempfile::tempdir().unwrap(), "up", &["--slots", "1", "--listen", "127.0.0.1:0"])
 }
 
-/// Submits a script and waits for its end; the exit code.
+/// Submits a script and waits for its end; returns the exit code.
 fn ends(up: &Up, script: &str, more: &[&str]) -> Option<i32> {
     let params = serde_json::json!({ "script": script, "env": { "HALL": env!("CARGO_BIN_EXE_jobhall") } });
     let params = params.to_string();

@@ -1,4 +1,4 @@
-//! The shipped binary with TLS: a hall, its worker, and clients who believe it or do not.
+//! The shipped binary with TLS: a server, its worker, and clients that trust it or do not.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod up;
@@ -18,7 +18,7 @@ fn authority(path: &Path) -> Issuer<'static, KeyPair> {
     Issuer::new(params, key)
 }
 
-/// A certificate for `localhost` alone, with its key and its authority.
+/// A certificate for `localhost` only, with its key and its authority.
 fn certify(folder: &Path) -> (PathBuf, PathBuf) {
     let authority = authority(&folder.join("ca.pem"));
     let key = KeyPair::generate().unwrap();
@@ -30,7 +30,7 @@ fn certify(folder: &Path) -> (PathBuf, PathBuf) {
     (cert_file, key_file)
 }
 
-/// A command that calls the hall by this name and believes this file.
+/// A command that connects to the server by this name and trusts this file.
 fn ask(up: &Up, host: &str, ca: &str, words: &[&str]) -> Output {
     let port = up.url.strip_prefix("https://127.0.0.1:").expect("this machine's own address");
     let mut command = up.command(words);

@@ -1,4 +1,4 @@
-//! Who may do what, by the shipped binary: tokens, joins, and the token of a job.
+//! Permissions with the shipped binary: tokens, join tokens, and job tokens.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod up;
@@ -117,7 +117,7 @@ fn a_job_tells_how_far_it_is_and_its_token_dies_with_it() {
 #[test]
 fn no_credential_but_its_own_is_in_reach_of_a_job() {
     let up = start("up");
-    // Everything in the environments and command lines of the job and of all above it, up to the hall.
+    // The environments and command lines of the job's process and of all its ancestors, up to the server.
     let script = r#"
         pid=$$
         while test "$pid" -gt 1; do

@@ -1,5 +1,5 @@
-//! Writes `docs/states.md` by trying every event on every state, and fails when the page is not what comes out.
-//! `make states` rewrites it.
+//! Generates `docs/states.md` by trying every event in every state, and fails if the page differs. `make states`
+//! rewrites it.
 
 mod support;
 
@@ -102,7 +102,7 @@ const SKETCH: &str = "```text
 ```
 ";
 
-/// What leads from one state to another.
+/// The events that lead from one state to another.
 type Moves = BTreeMap<(usize, usize), Vec<String>>;
 
 fn drawing() -> String {
@@ -150,7 +150,7 @@ fn moves() -> Moves {
     moves
 }
 
-/// Notes the move when it leads to another state. Of an event's kinds only the first word is shown.
+/// Records a transition to another state. Of an event's kinds only the first word is shown.
 fn note(moves: &mut Moves, from: &str, to: &str, event: &str) {
     let place = |wanted: &str| StateName::ALL.iter().position(|name| name.as_str() == wanted);
     let (Some(from), Some(to)) = (place(from), place(to)) else { return };
@@ -170,7 +170,7 @@ fn note(moves: &mut Moves, from: &str, to: &str, event: &str) {
     }
 }
 
-/// Lives in which a counter or the time decides, and the event that shows it.
+/// Jobs for which a counter or the time decides, and the event that shows it.
 fn turning_points() -> Vec<(&'static str, JobStatus, &'static str, Op)> {
     let assigned = after(&fresh(), &[Op::Claim]);
     let accepted = after(&assigned, &[Op::Accept]);

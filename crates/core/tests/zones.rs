@@ -1,7 +1,8 @@
-//! Windows and cron lines against Python's zoneinfo, around every change of the clocks in twenty zones and ten years.
+//! Compares windows and cron expressions with Python's zoneinfo, around every clock change in twenty zones and ten
+//! years.
 //!
-//! Python reads the very rules that are built in here: the test writes them to a directory and names it. So the two
-//! never differ because one has newer rules than the other, and nothing has to be left out.
+//! Python reads the rules that are built in here: the test writes them to a directory and names it. The two therefore
+//! never differ because of newer rules, and nothing has to be excluded.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -16,7 +17,8 @@ use serde_json::{Value, json};
 const FIRST_YEAR: i16 = 2020;
 const LAST_YEAR: i16 = 2029;
 
-/// Changes by an hour, half an hour and two, at midnight and before it, in winter instead of summer, around Ramadan.
+/// Changes by an hour, half an hour and two hours, at midnight and before it, in winter instead of summer, around
+/// Ramadan.
 const ZONES: [&str; 20] = [
     "Africa/Cairo",
     "Africa/Casablanca",
@@ -40,7 +42,7 @@ const ZONES: [&str; 20] = [
     "Pacific/Chatham",
 ];
 
-/// Without zone: each is asked in every zone.
+/// Without zone: each is tested in every zone.
 const WINDOWS: [&str; 7] = [
     "02:30-06:00",
     "22:00-06:00",
@@ -61,7 +63,7 @@ const LINES: [&str; 7] = [
     "59 23 * * *",
 ];
 
-/// What Python found around one change.
+/// The results of Python around one change.
 #[derive(Deserialize)]
 struct Around {
     change: i64,
@@ -128,7 +130,7 @@ fn check_lines(zone: &Zone, around: &Around) {
     }
 }
 
-/// The changes as the library in use here sees them, so that none is left out by both sides' walking around them.
+/// The changes according to the library used here, so that no change is missed by both sides.
 fn own_changes(name: &str) -> Vec<i64> {
     let new_year = |year| {
         let midnight = jiff::civil::date(year, 1, 1).to_zoned(jiff::tz::TimeZone::UTC);
@@ -150,7 +152,7 @@ fn in_zone(text: &str, zone: &str) -> String {
     }
 }
 
-/// Windows and lines taken apart by hand: Python is not to inherit a mistake of the parsers.
+/// Windows and expressions parsed by hand: Python must not inherit a mistake of the parsers.
 fn request() -> Value {
     let every = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
     let window = |days: &[&str], start: u16, end: u16| json!({"days": days, "start": start, "end": end});
@@ -198,7 +200,7 @@ fn ask_python(request: &Value) -> BTreeMap<String, Vec<Around>> {
     serde_json::from_slice(&answer.stdout).expect("an answer as JSON")
 }
 
-/// The rules that are built in, as files.
+/// The built-in rules, as files.
 fn rules() -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("zones");
     for name in ZONES {

@@ -1,4 +1,4 @@
-//! A hall in a process of its own, and commands against it.
+//! A server in a separate process, and commands against it.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::fs::File;
@@ -7,26 +7,25 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The file with what the hall said on standard error.
+/// The file with the standard error of the server.
 const SAID: &str = "hall.said";
 
-/// The hall, gone with this.
+/// The server, stopped on drop.
 pub struct Up {
     child: Child,
-    /// Where it is.
     pub url: String,
-    /// Where its data and everything else of the test is.
+    /// The directory for the data and all other files of the test.
     pub folder: tempfile::TempDir,
 }
 
 impl Up {
-    /// Starts `jobhall up` or `jobhall server` with these words more.
+    /// Starts `jobhall up` or `jobhall server` with these additional arguments.
     pub fn start(folder: tempfile::TempDir, command: &str, words: &[&str]) -> Up {
         let (child, url) = open(&folder, command, words);
         Up { child, url, folder }
     }
 
-    /// Lets the hall come to its end, and starts one without a worker on the same data.
+    /// Stops the server, and starts one without a worker on the same data.
     pub fn restart(&mut self, listen: &str) {
         signal(&self.child, rustix::process::Signal::TERM);
         assert!(self.child.wait().unwrap().success());
@@ -37,12 +36,12 @@ impl Up {
         self.folder.path().join("data")
     }
 
-    /// What the hall has said on standard error.
+    /// The standard error of the server.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.folder.path().join(SAID)).unwrap()
     }
 
-    /// A command that knows this hall.
+    /// A command against this server.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = jobhall();
         command.args(words).env("JOBHALL_SERVER", &self.url).env("JOBHALL_DATA", self.data());
@@ -53,12 +52,12 @@ impl Up {
         self.command(words).output().unwrap()
     }
 
-    /// What a command that must work prints as JSON.
+    /// The JSON output of a command that must succeed.
     pub fn json(&self, words: &[&str]) -> serde_json::Value {
         serde_json::from_str(&self.told(words)).unwrap()
     }
 
-    /// What a command that must work prints.
+    /// The output of a command that must succeed.
     pub fn told(&self, words: &[&str]) -> String {
         let output = self.run(words);
         assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
@@ -72,7 +71,7 @@ impl Drop for Up {
     }
 }
 
-/// A hall on the data in this folder, and where it is.
+/// Starts a server on the data in this directory; returns it with its URL.
 fn open(folder: &tempfile::TempDir, command: &str, words: &[&str]) -> (Child, String) {
     let mut child = jobhall()
         .args([command, "--data"])
@@ -90,7 +89,7 @@ fn open(folder: &tempfile::TempDir, command: &str, words: &[&str]) -> (Child, St
 
 fn signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
-    // It may be gone already.
+    // The process may have ended already.
     let _ = rustix::process::kill_process(pid, signal);
 }
 
@@ -101,7 +100,7 @@ pub fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// The program, without anything that the environment of the test might say.
+/// The program, without variables from the environment of the test.
 pub fn jobhall() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jobhall"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("JOBHALL_")) {
@@ -115,7 +114,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Waits for something that must come, with a deadline far beyond need.
+/// Waits for a condition, with a generous deadline.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -124,7 +123,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Processes whose environment has this word.
+/// Number of processes whose environment contains this text.
 pub fn marked(word: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());

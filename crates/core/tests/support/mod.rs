@@ -1,18 +1,18 @@
-//! Events that own their data, and one life in each state, made by real transitions.
+//! Events that own their data, and one job in each state, made by real transitions.
 
 use jobhall_core::{
     Backoff, Decision, Dice, Event, Failure, IllegalTransition, JobId, JobStatus, Json, LeaseId, Outcome,
     OutcomeSet, Report, RetryPolicy, Time, Verdict, When, WorkerName, transition,
 };
 
-/// When the sample lives begin.
+/// When the sample jobs begin.
 pub const BEGIN_MS: i64 = 1_000;
 /// When events are tried on them.
 pub const NOW_MS: i64 = 1_000_000;
 /// When the scheduled one is due.
 pub const LATER_MS: i64 = 2_000_000;
 
-/// What a claim hands to a worker, and what the worker shows with each of its events.
+/// The claim and lease that a worker receives, and that it includes in each of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
     pub claim: u32,
@@ -21,7 +21,7 @@ pub struct Card {
 
 /// The card of the first claim in the samples.
 pub const FIRST: Card = Card { claim: 1, lease: LeaseId(1) };
-/// A card that was never handed out.
+/// A card that was never assigned.
 pub const FOREIGN: Card = Card { claim: 1, lease: LeaseId(99) };
 
 /// An event that owns its data.
@@ -40,21 +40,21 @@ pub enum Op {
     Again(Json),
     Hold,
     Release,
-    /// Sets the time it is due, if it is given.
+    /// Sets the start time, if given.
     Edit(Option<i64>),
     DependenciesMet,
-    /// Whether the other one was cancelled.
+    /// Whether the dependency was cancelled.
     DependencyFailed(Failure, bool),
-    /// Until when it may go on outside.
+    /// Until when the external work may continue.
     StartedExternal(i64),
-    /// For which attempt, if it is named.
+    /// The attempt, if it is named.
     Complete(Option<u32>, Report),
-    /// Whether the worker had its grace.
+    /// Whether the grace period of the worker is over.
     TimeOut(Failure, bool),
 }
 
 impl Op {
-    /// The event as the core sees it.
+    /// The event in the form of the core.
     pub fn event<'a>(&'a self, card: Card, retry: &'a RetryPolicy) -> Event<'a> {
         let Card { claim, lease } = card;
         match self {
@@ -115,7 +115,7 @@ pub fn crashed(when: Option<When>) -> Op {
     Op::Report(Report::Crashed(failure("broken"), when.map(|when| Verdict { when, params: None })))
 }
 
-/// The work goes on outside, longer than the samples do.
+/// External work that lasts longer than the samples.
 pub fn started() -> Op {
     Op::StartedExternal(LATER_MS)
 }
@@ -137,12 +137,12 @@ pub fn policy() -> RetryPolicy {
     }
 }
 
-/// What the core says to the event.
+/// The decision of the core for the event.
 pub fn decide(life: &JobStatus, op: &Op, card: Card, now: Time) -> Result<Decision, IllegalTransition> {
     transition(life, &op.event(card, &policy()), now)
 }
 
-/// The life after these events of the first claim.
+/// The status after these events of the first claim.
 pub fn after(life: &JobStatus, ops: &[Op]) -> JobStatus {
     ops.iter().fold(life.clone(), |life, op| match decide(&life, op, FIRST, at(BEGIN_MS)) {
         Ok(Decision::Step(step)) => step.life,
@@ -155,7 +155,7 @@ pub fn fresh() -> JobStatus {
     JobStatus::queued(at(BEGIN_MS), at(BEGIN_MS))
 }
 
-/// A life in every state that a job can be shown in, by name.
+/// A job in every visible state, by name.
 pub fn lives() -> Vec<(&'static str, JobStatus)> {
     let made = |ops: &[Op]| after(&fresh(), ops);
     vec![
@@ -174,8 +174,8 @@ pub fn lives() -> Vec<(&'static str, JobStatus)> {
     ]
 }
 
-/// The other kinds of the states that have two: blocked until its dependencies have ended, behind the holder of its key
-/// besides; waiting for the outside, and too long.
+/// The other variants of states with two: blocked by dependencies, and also by the holder of its key; waiting for
+/// external work, and for too long.
 pub fn other_lives() -> Vec<(&'static str, JobStatus)> {
     let behind = JobStatus::behind(at(BEGIN_MS), at(BEGIN_MS), JobId::new(1).expect("an id"));
     vec![
@@ -186,19 +186,19 @@ pub fn other_lives() -> Vec<(&'static str, JobStatus)> {
     ]
 }
 
-/// The same for the states in which a time-out can be on its way to the worker.
+/// The same for the states in which a timeout can be pending at the worker.
 pub fn timing_out_lives() -> Vec<(&'static str, JobStatus)> {
     let held = |(name, _): &(&str, JobStatus)| ["accepted", "running"].contains(name);
     lives().into_iter().filter(held).map(|(name, life)| (name, after(&life, &[time_out(false)]))).collect()
 }
 
-/// The same for the states in which a cancel can be on its way to the worker.
+/// The same for the states in which a cancel can be pending at the worker.
 pub fn cancelling_lives() -> Vec<(&'static str, JobStatus)> {
     let held = |(name, _): &(&str, JobStatus)| ["assigned", "accepted", "running", "waiting"].contains(name);
     lives().into_iter().filter(held).map(|(name, life)| (name, after(&life, &[cancel()]))).collect()
 }
 
-/// Every kind of event, by name, with the card its sender shows.
+/// Every kind of event, by name, with the card of its sender.
 pub fn events() -> Vec<(&'static str, Op, Card)> {
     let timed_out = Op::Report(Report::TimedOut(failure("slow"), None));
     vec![
@@ -240,7 +240,7 @@ pub fn events() -> Vec<(&'static str, Op, Card)> {
     ]
 }
 
-/// What an event does to a life, in the words of the table of states.
+/// The effect of an event, in the words of the table of states.
 pub fn effect(life: &JobStatus, op: &Op, card: Card) -> String {
     let now = at(NOW_MS);
     let step = match decide(life, op, card, now) {

@@ -1,4 +1,4 @@
-//! What each step does to the numbers and times of a job.
+//! The effect of each step on the counters and times of a job.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ proptest! {
     }
 }
 
-/// The hold of an attempt that goes on, wherever it does.
+/// The lease of an active attempt, in any state.
 fn had(life: &JobStatus) -> Option<&Leased> {
     match &life.state {
         State::Waiting(waiting) => Some(&waiting.held),
@@ -122,8 +122,8 @@ fn had(life: &JobStatus) -> Option<&Leased> {
     }
 }
 
-/// Whether the step makes the claim an attempt: its worker shows for the first time that it has the job, or is gone and
-/// someone outside has told its success.
+/// Whether the step makes the claim a counted attempt: its worker confirms for the first time that it has the job, or
+/// the worker is lost and a success was reported externally.
 fn counts(turn: &Turn) -> bool {
     let State::Assigned(held) = &turn.before.state else { return false };
     let told = held.early.as_deref().is_some_and(|early| early.outcome().is_success());

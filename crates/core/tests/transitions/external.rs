@@ -1,4 +1,4 @@
-//! Work that goes on outside: whoever tells first, the job ends the same.
+//! External work: the job ends the same, whoever reports first.
 
 use jobhall_core::{
     Decision, IllegalTransition, JobStatus, Json, Outcome, Reason, Report, State, Verdict, When,
@@ -17,7 +17,7 @@ fn failed() -> Report {
     Report::Failed(failure("no"), None)
 }
 
-/// Every kind of outcome that can be told.
+/// Every kind of external outcome.
 fn reports() -> Vec<Report> {
     let verdict = |when| Some(Verdict { when, params: None });
     vec![
@@ -30,7 +30,7 @@ fn reports() -> Vec<Report> {
     ]
 }
 
-/// What is left of an end when its moments are taken away.
+/// An end without its times.
 fn end(life: &JobStatus) -> (&'static str, u32, Option<Outcome>, Option<String>, Option<Json>) {
     let value = match &life.state {
         State::Succeeded(success) => Some(success.value.clone()),
@@ -43,7 +43,7 @@ fn end(life: &JobStatus) -> (&'static str, u32, Option<Outcome>, Option<String>,
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The outcome before the worker accepts, before it runs, before its start handler returns, or after.
+    /// The outcome is reported before the worker accepts, before it runs, before its start handler returns, or after.
     #[test]
     fn h10_an_outcome_ends_the_job_the_same_in_every_order_of_arrival(
         report in select(reports()),

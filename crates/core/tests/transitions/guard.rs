@@ -1,4 +1,4 @@
-//! The guard of the reference store: it lets every real step pass and catches each planted violation.
+//! The guard of the reference store: it accepts every real step and catches each planted violation.
 
 use jobhall_core::{Failure, JobStatus, State, guard};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
@@ -23,7 +23,7 @@ proptest! {
     }
 }
 
-/// A retrying job with something in every counter, and its next claim.
+/// A retrying job with non-zero counters, and its next claim.
 fn step() -> (JobStatus, JobStatus) {
     let lost = next(&fresh(), &[Op::Claim, Op::Accept, Op::LeaseEnd]);
     let old = JobStatus { lost: 1, snoozed: 1, attempt: 2, claim: 2, ..lost };

@@ -1,4 +1,4 @@
-//! Who may speak for a job: the holder of the current claim and lease, and nobody else.
+//! Which messages about a job are accepted: only those of the holder of the current claim and lease.
 
 use jobhall_core::{Decision, IllegalTransition, Json, LeaseId, Report, State, When};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn a_report_said_again_at_once_answers_the_same(turns in turns()) {
         for (turn, step) in crate::ride::steps(&turns) {
-            // What was told from outside went over this report, which is not known again.
+            // An external outcome overruled this report, which is therefore not recognized again.
             let overruled = turn.before.state.held().is_some_and(|held| held.early.is_some());
             if matches!(turn.op, Op::Report(_)) && step.life.state.is_terminal() && !overruled {
                 prop_assert_eq!(decide(&step.life, &turn.op, turn.card, turn.now), Ok(Decision::Same));

@@ -1,4 +1,4 @@
-//! The transition function, guard by guard: random rides of events, and tables that leave no pair out.
+//! The transition function: random sequences of events, and tables of all pairs of states and events.
 
 #[path = "../support/mod.rs"]
 mod support;

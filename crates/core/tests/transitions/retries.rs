@@ -1,4 +1,4 @@
-//! When a job is tried again, when it is not, and how it ends when too much goes wrong.
+//! When a job is retried, when it is not, and how it ends after too many failures.
 
 use jobhall_core::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
 use jobhall_core::{
@@ -12,7 +12,7 @@ use crate::support::{Card, Op, at, decide, failed, failure, fresh, passed};
 
 const MINUTE_MS: u64 = 60_000;
 
-/// The step that the event makes when its sender holds the job and its time has come.
+/// The step for an event whose sender holds the job and whose time has come.
 pub fn step(life: &JobStatus, op: &Op) -> Step {
     let claim = if *op == Op::Claim { life.claim + 1 } else { life.claim };
     let card = Card { claim, lease: LeaseId(u128::from(claim)) };
@@ -22,7 +22,7 @@ pub fn step(life: &JobStatus, op: &Op) -> Step {
     }
 }
 
-/// The life after these events.
+/// The status after these events.
 pub fn next(life: &JobStatus, ops: &[Op]) -> JobStatus {
     ops.iter().fold(life.clone(), |life, op| step(&life, op).life)
 }
@@ -47,7 +47,7 @@ fn reported(life: &JobStatus, report: &Report, retry: &RetryPolicy, dice: Dice) 
     }
 }
 
-/// The rules in the words of the design: the reason, and the pause when there is another attempt.
+/// The rules of the design: the reason, and the delay if there is another attempt.
 fn expected(when: Option<When>, listed: bool, left: bool) -> (Reason, Option<u64>) {
     match (when, listed, left) {
         (Some(When::Never), _, _) => (Reason::NotRetried, None),

@@ -1,4 +1,4 @@
-//! Random lives: sequences of events, by holders and others, under a clock that stands still and goes back.
+//! Random sequences of events, by holders and others, with a clock that may stop or go back.
 
 use jobhall_core::{
     Backoff, Decision, Failure, IllegalTransition, JobId, JobStatus, Json, LeaseId, Outcome, OutcomeSet,
@@ -11,20 +11,20 @@ use proptest::{option, prop_oneof};
 
 use crate::support::{Card, Op, at, failure, time_out};
 
-/// Which card a worker shows.
+/// The card that a worker uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// The one of the last claim.
+    /// The card of the last claim.
     Current,
-    /// The right lease under the claim before.
+    /// The current lease with the previous claim.
     OldClaim,
-    /// The right lease under a claim to come.
+    /// The current lease with a future claim.
     ClaimAhead,
-    /// The right claim with the lease of the claim before.
+    /// The current claim with the lease of the previous claim.
     OldLease,
-    /// The one of the claim before the last.
+    /// The card of the previous claim.
     Previous,
-    /// The right claim with a lease nobody was given.
+    /// The current claim with a lease that was never assigned.
     Foreign,
 }
 
@@ -35,13 +35,13 @@ pub struct Act {
     clock_ms: i64,
 }
 
-/// One event of a ride and its answer.
+/// One event of a sequence and its result.
 #[derive(Clone, Debug)]
 pub struct Turn {
     pub before: JobStatus,
     pub op: Op,
     pub card: Card,
-    /// Whether the card is the one of the last claim.
+    /// Whether the card is that of the last claim.
     pub shows_current: bool,
     pub now: Time,
     pub policy: RetryPolicy,
@@ -66,12 +66,12 @@ impl Turn {
     }
 }
 
-/// The turns of a ride that were steps, with the life before each.
+/// The turns that changed the job, with the status before each.
 pub fn steps(turns: &[Turn]) -> impl Iterator<Item = (&Turn, &Step)> {
     turns.iter().filter_map(|turn| turn.step().map(|step| (turn, step)))
 }
 
-/// Plays the acts from a fresh life.
+/// Applies the events to a new job.
 fn ride(start: JobStatus, policy: RetryPolicy, acts: &[Act]) -> Vec<Turn> {
     let mut cards = vec![Card { claim: 0, lease: LeaseId(1_000) }];
     let (mut life, mut now) = (start, at(START_MS));
@@ -109,7 +109,7 @@ fn shown(cards: &[Card], show: Show) -> Card {
 
 const START_MS: i64 = 1_000_000;
 
-/// What tends to happen to a job.
+/// The tendency of a sequence.
 #[derive(Clone, Copy, Debug)]
 enum Mood {
     Mixed,
@@ -120,7 +120,7 @@ enum Mood {
     Slow,
 }
 
-/// The turns of a random ride.
+/// A random sequence.
 pub fn turns() -> impl Strategy<Value = Vec<Turn>> {
     let mood = prop_oneof![
         Just(Mood::Mixed),
@@ -176,7 +176,7 @@ fn show() -> impl Strategy<Value = Show> {
 }
 
 fn op(mood: Mood) -> impl Strategy<Value = Op> {
-    // Weights of: claim, accept, progress, success, defeat, take back, lease end, cancel, again.
+    // Weights of: claim, accept, progress, success, failure, take back, lease end, cancel, again.
     let weights = match mood {
         Mood::Mixed => [12, 6, 6, 2, 4, 3, 3, 2, 2],
         Mood::Retries => [40, 10, 10, 1, 20, 1, 1, 1, 1],

@@ -1,4 +1,4 @@
-//! Time-outs, and time that does not count because the attempt waits for others.
+//! Timeouts, and time that does not count because the attempt waits for others.
 
 use jobhall_core::{Decision, JobStatus, Outcome, Reason, State, StopWhy, Time};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -9,7 +9,7 @@ use crate::support::{
     BEGIN_MS, Card, FIRST, Op, at, cancel, crashed, decide, failed, failure, fresh, passed, time_out,
 };
 
-/// How long the attempt has been at work at this moment, by what is stored of it.
+/// How long the attempt has worked at this time, according to its stored fields.
 fn worked_ms(life: &JobStatus, now: Time) -> u64 {
     let State::Waiting(waiting) = &life.state else {
         let lease = life.state.lease().expect("a held job");

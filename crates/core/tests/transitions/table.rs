@@ -1,4 +1,4 @@
-//! Every event on every state, by hand; and that the random rides reach everything.
+//! Every event in every state, written by hand; and a check that the random sequences cover everything.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const NONE: &str = "–";
 const OTHER: &str = "other attempt";
 const OTHER_ATTEMPT: &str = "complete of attempt 7";
 
-/// An event and what it does: to the three states before a claim, the four held ones, retrying, the four ends.
+/// An event and its effects: in the three states before a claim, the four leased ones, retrying, the four final ones.
 type Row = (&'static str, [&'static str; 3], [&'static str; 4], &'static str, [&'static str; 4]);
 
 const KEPT: [&str; 4] =
@@ -93,8 +93,8 @@ const TABLE: [Row; 35] = [
     ),
 ];
 
-/// What an event does to jobs that are blocked until others end, blocked by their key besides, waiting for the outside,
-/// and doing so for too long.
+/// The effect of an event on jobs that are blocked by dependencies, also blocked by their key, waiting for external
+/// work, and waiting for too long.
 const OTHERS: [(&str, [&str; 4]); 14] = [
     ("cancel", ["cancelled"; 4]),
     ("key freed", [NONE, "blocked", NONE, NONE]),

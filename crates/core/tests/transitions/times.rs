@@ -1,4 +1,4 @@
-//! The moments an attempt remembers, and when a job is due.
+//! The times of an attempt, and when a job is due.
 
 use jobhall_core::{Decision, IllegalTransition, JobStatus, Lease, State};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};

@@ -1,4 +1,4 @@
-//! A job as others see it: the error, the derived names, and the four states of the origin's queue.
+//! Derived properties of a job: the error, the derived names, and the four states of the original queue.
 
 use jobhall_core::{JobStatus, State, StateName, WaitFor};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
@@ -7,7 +7,7 @@ use crate::retries::next;
 use crate::ride::{Turn, steps, turns};
 use crate::support::{LATER_MS, NOW_MS, Op, at, failed, fresh, lives};
 
-/// The four states a job has to the origin.
+/// The four states of a job in the original queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Initial,
@@ -16,7 +16,7 @@ enum Origin {
     Final,
 }
 
-/// An offer that nobody has accepted leaves a job what it was: initial at first, in error between attempts.
+/// An offer that was not accepted does not change the state: initial at first, in error between attempts.
 fn origin(life: &JobStatus) -> Origin {
     match life.state {
         State::Queued(_) | State::Blocked(_) | State::Assigned(_) if life.attempt == 0 => Origin::Initial,
@@ -26,7 +26,7 @@ fn origin(life: &JobStatus) -> Origin {
     }
 }
 
-/// The origin's states that a step passes: a report on an offered job says that it ran.
+/// The original states that a step passes: a report on an offered job implies that it ran.
 fn path(turn: &Turn, life: &JobStatus) -> Vec<Origin> {
     let mut path = vec![origin(&turn.before)];
     if life.attempt > turn.before.attempt {
@@ -46,7 +46,8 @@ fn allowed(from: Origin, to: Origin) -> bool {
     )
 }
 
-/// The ends of a job that never ran: a cancel, a dependency that failed, and ten offers in a row that nobody accepted.
+/// The ends of a job that never ran: a cancel, a failed dependency, and ten consecutive offers that were not
+/// accepted.
 fn deviates(turn: &Turn, life: &JobStatus) -> bool {
     let given_up = matches!(turn.op, Op::TakeBack | Op::LeaseEnd) && matches!(life.state, State::Crashed(_));
     matches!(life.state, State::Cancelled(_)) || given_up || matches!(turn.op, Op::DependencyFailed(..))
