@@ -1,6 +1,7 @@
-//! The kernel alone: from a vacancy to the decision whom it gets, however many classes and jobs wait.
+//! The kernel alone: the time from a vacancy to the decision which job it gets, for various numbers of classes and
+//! jobs.
 //!
-//! There is no store: what the kernel wants committed is answered with yes at once, outside of the time that is taken.
+//! There is no store: commits of the kernel are acknowledged immediately, outside the measured time.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -19,18 +20,18 @@ use crate::setup::rounded;
 const CLASSES: u64 = 10_000;
 const FEW_JOBS: u64 = 1_000;
 const MANY_JOBS: u64 = 100_000;
-/// Vacancies of one kernel; fewer than there are jobs.
+/// Number of vacancies per kernel; fewer than there are jobs.
 const VACANCIES: u64 = 500;
-/// Kernels of each kind, in turns.
+/// Number of kernels of each kind, in turns.
 const TURNS: usize = 7;
 const WAIT_MS: u64 = 600_000;
 
-/// What waits at a kernel.
+/// The jobs that wait at a kernel.
 #[derive(Clone, Copy)]
 struct Waiting {
     classes: u64,
     jobs: u64,
-    /// Whether the worker suits only the last class; otherwise it suits all.
+    /// Whether the worker matches only the last class; otherwise it matches all.
     one_suits: bool,
 }
 
@@ -73,7 +74,7 @@ pub fn measure() -> Result<Value, Failed> {
     }))
 }
 
-/// How long the first session takes, which is compared with every class, and each of its vacancies.
+/// The duration of the first session, which is compared with every class, and of each of its vacancies.
 fn one_kernel(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
     let now = Now { wall: Time::from_ms(1_700_000_000_000)?, mono: Mono(1_000) };
     let mut chance = 1u64;
@@ -84,7 +85,7 @@ fn one_kernel(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
     let mut kernel = Kernel::new(Config::default(), now, Box::new(chance));
     let specs = specs(waiting.classes, now.wall)?;
     for n in 0..waiting.jobs {
-        // The jobs beyond one for each class are of the last one.
+        // The remaining jobs, beyond one per class, are of the last class.
         let spec = specs[usize::try_from(n)?.min(specs.len() - 1)].clone();
         kernel.restore(Job { id: JobId::new(n + 1)?, spec, life: JobStatus::queued(now.wall, now.wall) });
     }

@@ -1,4 +1,4 @@
-//! The same lives on an empty store and on a large one, in turns, in one process.
+//! The same job life cycles on an empty store and on a large one, in turns, in one process.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let (queued, completed) = (options.queued, options.completed);
     let begun = Instant::now();
     let seen = prefill::write(&path, queued, completed).await?;
-    // What the prefill left to the kernel must not be written back under the measurement.
+    // Data of the prefill must be written back before the measurement.
     fs::File::open(&path)?.sync_all()?;
     let prefill_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();

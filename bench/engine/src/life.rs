@@ -1,4 +1,4 @@
-//! No-op lives: submitted by many clients, claimed or handed over, and reported on in batches.
+//! Life cycles of no-op jobs: submitted by many clients, claimed or assigned at the submit, and reported in batches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use tokio::time::sleep;
 use crate::setup::{Hall, report, rounded};
 use crate::{Failed, Options};
 
-/// Jobs that may be submitted and not completed: clients wait when workers are behind, so that a run is steady.
+/// Maximum number of submitted and not completed jobs: clients wait when workers are behind, so that a run is steady.
 pub const ROOM: usize = 4_096;
-/// Slots of one vacancy at most.
+/// Maximum number of slots of one vacancy.
 const SLOTS: u32 = 1_024;
-/// Vacancies that a worker keeps open where jobs are handed over.
+/// Number of vacancies that a worker keeps open if jobs are assigned at the submit.
 const KEPT_OPEN: usize = 2;
 const WAIT_MS: u64 = 600_000;
 const EVENTS: usize = 4_096;
 const RENEW_AFTER: Duration = Duration::from_secs(5);
 
-/// How jobs come to workers.
+/// How jobs are assigned to workers.
 ///
-/// `Queued`: a worker opens a vacancy with exactly as many slots as there are submits that were *answered* and that no
-/// vacancy was opened for yet (`Shared::queued` counts them). An answered job stands among the ready ones of the kernel,
-/// so every slot takes such a job at once and no vacancy is ever parked: a submit can find none to be handed to.
+/// `Queued`: a worker opens a vacancy with exactly as many slots as there are *answered* submits for which no vacancy
+/// was opened yet (`Shared::queued` counts them). An answered job is among the ready jobs of the kernel, so every
+/// slot takes such a job immediately and no vacancy ever waits: a submit finds none.
 ///
-/// `HandedOver`: every worker keeps vacancies parked, more slots together than there are clients, and no job ever
-/// waits for one.
+/// `HandedOver`: every worker keeps vacancies waiting, with more slots in total than there are clients, and no job
+/// ever waits for one.
 ///
-/// Both are checked after the run by the feed, which has every change: `Queued` must show each job in `queued`,
+/// Both are checked after the run with the feed, which has every change: `Queued` must show each job in `queued`,
 /// `HandedOver` none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -46,18 +46,18 @@ pub enum Way {
     HandedOver,
 }
 
-/// Which jobs are submitted, in turn, and who works.
+/// The submitted jobs, in turn, and the workers.
 pub struct Trade {
     /// At least one.
     pub jobs: Vec<SubmitJob>,
-    /// One session for each.
+    /// One session per worker.
     pub workers: Vec<(Abilities, Accepts)>,
-    /// Vacancies that a worker keeps open where jobs are handed over.
+    /// Number of vacancies that a worker keeps open if jobs are assigned at the submit.
     pub kept_open: usize,
 }
 
 impl Trade {
-    /// One class, and as many workers as the options say.
+    /// One class, and as many workers as the options set.
     fn plain(options: &Options) -> Result<Trade, Failed> {
         let worker = (Abilities::default(), Accepts::parse("type=noop")?);
         Ok(Trade { jobs: vec![noop()?], workers: vec![worker; options.workers], kept_open: KEPT_OPEN })
@@ -72,13 +72,13 @@ struct Shared {
     stop: AtomicBool,
     submitted: AtomicU64,
     completed: AtomicU64,
-    /// One permit for each answered submit that no vacancy was opened for. Only where jobs are queued first.
+    /// One permit for each answered submit without a vacancy. Only if jobs are queued first.
     queued: Semaphore,
     /// One permit for each job that may still be submitted.
     room: Semaphore,
 }
 
-/// The measure on an empty store.
+/// The measurement on an empty store.
 pub async fn alone(options: &Options, way: Way) -> Result<Value, Failed> {
     let mut hall = Hall::open(options, "engine", 0).await?;
     let report = measure(&mut hall, options, way).await?;
@@ -91,7 +91,7 @@ pub async fn measure(hall: &mut Hall, options: &Options, way: Way) -> Result<Map
     measure_trade(hall, options, way, Trade::plain(options)?).await
 }
 
-/// The same with these jobs, in turns.
+/// One measurement with these jobs, in turns.
 pub async fn measure_jobs(
     hall: &mut Hall,
     options: &Options,
@@ -102,7 +102,7 @@ pub async fn measure_jobs(
     measure_trade(hall, options, way, trade).await
 }
 
-/// The same with other jobs and workers.
+/// One measurement with other jobs and workers.
 pub async fn measure_trade(
     hall: &mut Hall,
     options: &Options,
@@ -155,14 +155,14 @@ pub async fn measure_trade(
     report.insert("submitters".to_owned(), json!(options.submitters));
     check(&hall.count_changes().await?, completed(), way, &mut report)?;
     if options.database.is_some() {
-        // The database does not count for us; every commit of ours changes jobs.
+        // The database does not count commits; every commit of this program changes jobs.
         let commits = hall.take_commits().max(1);
         report.insert("mean_batch".to_owned(), rounded(completed() as f64 / commits as f64, 1));
     }
     Ok(report)
 }
 
-/// Whether the jobs came to their workers as they should have, and all ended well.
+/// Checks that the jobs were assigned in the expected way, and all succeeded.
 fn check(
     changes: &BTreeMap<StateName, u64>,
     lives: u64,
@@ -188,7 +188,7 @@ pub fn noop() -> Result<SubmitJob, Failed> {
     Ok(job)
 }
 
-/// Submits, waits for the answer, and so on.
+/// Submits and waits for the response, repeatedly.
 async fn client(engine: Engine, bulk: usize, shared: Arc<Shared>) -> Result<(), Failed> {
     while !shared.stop.load(Ordering::Relaxed) {
         shared.room.acquire_many(u32::try_from(bulk)?).await?.forget();
@@ -235,10 +235,10 @@ struct Worker {
 }
 
 impl Worker {
-    /// Claims what is queued, as much as there is, and reports it all at once.
+    /// Claims all queued jobs, and reports them in one batch.
     async fn claim(mut self) -> Result<(), Failed> {
         let shared = self.shared.clone();
-        // The semaphore is closed when all is done.
+        // The semaphore is closed at the end.
         while let Ok(one) = shared.queued.acquire().await {
             one.forget();
             let more = shared.queued.available_permits().min(SLOTS as usize - 1);
@@ -253,7 +253,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Reports what it is handed, and opens a new vacancy for each that is filled.
+    /// Reports assigned jobs, and opens a new vacancy for each that is filled.
     async fn be_handed(mut self) -> Result<(), Failed> {
         loop {
             let mut assigned = Vec::new();
@@ -264,7 +264,7 @@ impl Worker {
         }
     }
 
-    /// Takes what the session is told; how many of its vacancies are over.
+    /// Reads the events of the session; returns how many of its vacancies are filled.
     async fn hear(&mut self, assigned: &mut Vec<Assignment>) -> Result<usize, Failed> {
         let mut over = 0;
         if self.session.next_many(&mut self.events, EVENTS).await == 0 {

@@ -1,5 +1,6 @@
-//! The same lives with limits and without, in turns, in one process: 1,000 customers with a limit each, a rate, a limit of
-//! the whole queue, and jobs of different weights. No job ever has to wait, so what is measured is what limits cost.
+//! The same job life cycles with and without limits, in turns, in one process: 1,000 customers with a limit each, a
+//! rate, a limit of the whole queue, and jobs of different weights. No job has to wait, so this measures the cost of
+//! limits.
 
 use std::time::Duration;
 
@@ -17,14 +18,14 @@ use crate::{Failed, Options};
 const CUSTOMERS: u32 = 1_000;
 const WEIGHTS: u32 = 3;
 
-/// Measures both in turns, queued first and handed over.
+/// Measures both in turns, with jobs queued first and assigned at the submit.
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let jobs = jobs()?;
     let mut report = Map::new();
     for (name, way) in [("life", Way::Queued), ("handover", Way::HandedOver)] {
         let (mut without, mut with) = (Vec::new(), Vec::new());
         for turn in 0..options.alternations {
-            // Who goes second finds what the first has left to be done.
+            // The second one has to handle what the first one left.
             for limited in [turn % 2 == 1, turn % 2 == 0] {
                 let (side, limits) =
                     if limited { (&mut with, limits()?) } else { (&mut without, Vec::new()) };
@@ -44,7 +45,7 @@ async fn one(
     limits: Vec<Limit>,
 ) -> Result<Map<String, Value>, Failed> {
     let mut hall = Hall::open(options, name, 0).await?;
-    // Said either way, because a database has what the turn before left.
+    // Always set, because a database keeps the settings of the previous turn.
     let config = (!limits.is_empty()).then_some(QueueConfig { paused: false, limits });
     hall.engine.set_queue(QueueName::new("default")?, config, None).await?;
     let report = life::measure_jobs(&mut hall, options, way, jobs).await?;
@@ -53,7 +54,7 @@ async fn one(
     Ok(report)
 }
 
-/// Jobs of all customers and weights, with params of the usual size.
+/// Jobs of all customers and weights, with params of typical size.
 fn jobs() -> Result<Vec<SubmitJob>, Failed> {
     let usual = params();
     let rest = usual.trim_start().strip_prefix('{').ok_or("params are an object")?;

@@ -1,4 +1,4 @@
-//! The engine measured in process on the durable store. Each measure prints one JSON object.
+//! Measures the engine in process on the durable store. Each measurement prints one JSON object.
 #![forbid(unsafe_code)]
 
 mod classes;
@@ -21,10 +21,10 @@ use serde_json::Value;
 
 use relations::Shape;
 
-/// Whatever can go wrong ends the program.
+/// Any error ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-/// That of the shipped binary.
+/// The allocator of the shipped binary.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -44,28 +44,28 @@ const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|mar
   market      handover of 10,000 classes to 1,000 vacancies of 100 ability sets, and of one class to as many of one set,
               in turns";
 
-/// What is measured, and how.
+/// The options of the measurements.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the stores lie.
+    /// The directory of the stores.
     pub directory: PathBuf,
     /// The PostgreSQL database to use instead of files.
     pub database: Option<String>,
-    /// Length of one measurement.
+    /// Duration of one measurement.
     pub seconds: f64,
-    /// Time before it that does not count.
+    /// Time before it that is not measured.
     pub warmup: f64,
-    /// Clients that submit and wait for the answer.
+    /// Number of clients that submit and wait for the response.
     pub submitters: usize,
-    /// Jobs of one submit.
+    /// Number of jobs per submit.
     pub bulk: usize,
-    /// Worker sessions.
+    /// Number of worker sessions.
     pub workers: usize,
-    /// Queued jobs of the large store.
+    /// Number of queued jobs in the large store.
     pub queued: u64,
-    /// Completed jobs of the large store.
+    /// Number of completed jobs in the large store.
     pub completed: u64,
-    /// How often empty and large store take turns.
+    /// Number of turns of empty and large store.
     pub alternations: usize,
 }
 

@@ -1,7 +1,7 @@
-//! Lives where many kinds of jobs meet many kinds of workers, against one kind of each.
+//! Job life cycles with many kinds of jobs and many kinds of workers, compared with one kind of each.
 //!
-//! Both halls have 1,000 vacancies parked by 100 sessions, so all that differs is what has to be matched: 10,000
-//! classes (100 types with 100 needs, from those that one worker meets to those that all do) and 100 sets of abilities,
+//! Both halls have 1,000 vacancies waiting in 100 sessions, so they differ only in the matching: 10,000 classes (100
+//! types with 100 requirements, from those that one worker meets to those that all meet) and 100 sets of abilities,
 //! or one of each.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::setup::Hall;
 use crate::{Failed, Options};
 
 const TYPES: usize = 100;
-/// Sets of abilities, and of needs.
+/// Number of sets of abilities, and of requirements.
 const SETS: usize = 100;
 const VACANCIES_EACH: usize = 10;
 const ZONES: usize = 10;
@@ -60,7 +60,7 @@ fn abilities(set: usize) -> String {
     format!("os=linux, zone=z{}, gpu={}", set / ZONES, set % ZONES)
 }
 
-/// Half of them name a zone and suit one worker to ten; the other half rule one out and suit up to ninety.
+/// Half of them name a zone and match one to ten workers; the other half exclude one and match up to ninety.
 fn needs(set: usize) -> String {
     let (zone, gpu) = (set / ZONES, set % ZONES);
     let asked = if set.is_multiple_of(2) { "=" } else { "!=" };

@@ -1,5 +1,6 @@
-//! A store with a past: completed jobs, and queued ones that no worker suits. It is written through the store's own
-//! port, so that it is what a hall would have left: blocks of completed jobs are closed, a start reads only the others.
+//! A store with existing data: completed jobs, and queued jobs that match no worker. It is written through the
+//! store's port, so that it is like the store of a real hall: blocks of completed jobs are closed, and a start reads
+//! only the others.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use jobhall_store_sqlite::{Options, Sqlite};
 
 use crate::Failed;
 
-/// Jobs of one block and of one commit.
+/// Number of jobs per block and per commit.
 const BATCH: u64 = 20_000;
-/// When it all happened.
+/// The time of the existing data.
 const THEN_MS: i64 = 1_700_000_000_000;
 
-/// Writes the store; its last feed number.
+/// Writes the store; returns its last feed number.
 pub async fn write(path: &Path, queued: u64, completed: u64) -> Result<u64, Failed> {
     let store = Sqlite::open(path, Options::default())?;
     let then = Time::from_ms(THEN_MS)?;
@@ -68,7 +69,7 @@ fn committed(done: &Committed) -> Result<u64, Failed> {
     Ok(done.feed.ok_or("a commit without a feed row")?)
 }
 
-/// Of a class of its own, which asks for what no worker has.
+/// A spec of a separate class, whose requirements no worker meets.
 fn spec(then: Time) -> Result<Arc<JobSpec>, Failed> {
     Ok(Arc::new(JobSpec {
         params: Json::params(&params())?,
@@ -77,7 +78,7 @@ fn spec(then: Time) -> Result<Arc<JobSpec>, Failed> {
     }))
 }
 
-/// The life of a first-try success.
+/// The status of a job that succeeded at the first attempt.
 fn ended(spec: &JobSpec, then: Time) -> Result<JobStatus, Failed> {
     let lease = LeaseId(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
     let claim = Event::Claim { lease, worker: WorkerName::new("worker-1")? };

@@ -1,4 +1,4 @@
-//! Jobs that have to do with others, beside the same jobs that do not, in turns: a chain, a fan, a group.
+//! Related jobs compared with the same jobs without relations, in turns: a chain, a fan, a group.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use crate::life::noop;
 use crate::setup::{Hall, report};
 use crate::{Failed, Options};
 
-/// Jobs of one submit.
+/// Number of jobs per submit.
 const BULK: usize = 1_000;
-/// Slots of a worker that takes as many as it gets.
+/// Number of slots of a worker that takes all it can get.
 const SLOTS: u32 = 1_024;
 const WAIT_MS: u64 = 600_000;
 const EVENTS: usize = 4_096;
@@ -25,9 +25,9 @@ const RENEW_AFTER: Duration = Duration::from_secs(5);
 /// How jobs are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Each comes after the one before; one is in work at a time.
+    /// Each depends on the previous one; one runs at a time.
     Chain,
-    /// All come after the first, and the last after all.
+    /// All depend on the first, and the last depends on all.
     Fan,
     /// All are members of one group, which ends with them.
     Group,
@@ -39,7 +39,7 @@ pub async fn measure(options: &Options, shape: Shape, jobs: usize) -> Result<Val
     let (mut unrelated, mut related) = (Vec::new(), Vec::new());
     run(&hall, shape, jobs / 10, false, options.workers).await?;
     for turn in 0..options.alternations.max(1) {
-        // Who goes second finds a larger store, and what the first has left to be done.
+        // The second one has a larger store, and has to handle what the first one left.
         for is_related in [turn % 2 == 1, turn % 2 == 0] {
             let side = if is_related { &mut related } else { &mut unrelated };
             side.push(run(&hall, shape, jobs, is_related, options.workers).await?);
@@ -49,7 +49,7 @@ pub async fn measure(options: &Options, shape: Shape, jobs: usize) -> Result<Val
     Ok(json!({ "jobs": jobs, "related": related, "unrelated": unrelated }))
 }
 
-/// Submits all and has them done; counted from the first submit to the last end.
+/// Submits and completes all jobs; measured from the first submit to the last end.
 async fn run(
     hall: &Hall,
     shape: Shape,
@@ -102,7 +102,7 @@ async fn submit(
     let job = SubmitJob { group, ..noop()? };
     let mut made = Vec::with_capacity(jobs);
     while made.len() < jobs {
-        // The last job of a fan goes alone, because all others must be there before.
+        // The last job of a fan is submitted alone, because all others must exist before.
         let last = shape == Shape::Fan && made.len() + 1 >= jobs;
         let n = if last { 1 } else { BULK.min(jobs - made.len() - usize::from(shape == Shape::Fan)) };
         let batch = (0..n).map(|at| {
@@ -126,7 +126,7 @@ async fn submit(
     Ok(())
 }
 
-/// Takes jobs and reports them at once, until all are done.
+/// Takes jobs and reports them immediately, until all are done.
 async fn work(
     engine: Engine,
     at: usize,

@@ -1,4 +1,4 @@
-//! An engine on a durable store, and what is counted about it.
+//! An engine on a durable store, and its counters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,22 +15,21 @@ use tokio::time::sleep;
 
 use crate::{Failed, Options};
 
-/// Feed rows read at once.
+/// Number of feed rows read at once.
 const PAGE: usize = 1_000;
 
 /// An engine and its store.
 pub struct Hall {
-    /// The engine.
     pub engine: Engine,
     store: Arc<dyn Store>,
-    /// The embedded one, which counts what it does.
+    /// The embedded store, which has counters.
     sqlite: Option<Arc<Sqlite>>,
-    /// Feed rows up to this number were there before, or have been counted.
+    /// Feed rows up to this number existed before, or have been counted.
     seen: u64,
     commits: u64,
 }
 
-/// One look at everything that is counted.
+/// A snapshot of all counters.
 pub struct Look {
     machine: Sample,
     stats: Stats,
@@ -39,8 +38,8 @@ pub struct Look {
 }
 
 impl Hall {
-    /// Opens the store of this name and starts an engine on it: a file, or the database that the options name, which
-    /// is the same for every name. Feed rows up to `seen` were there before.
+    /// Opens the store of this name and starts an engine on it: a file, or the database in the options, which is the
+    /// same for every name. Feed rows up to `seen` existed before.
     pub async fn open(options: &Options, name: &str, seen: u64) -> Result<Hall, Failed> {
         let (store, sqlite): (Arc<dyn Store>, _) = match &options.database {
             Some(url) => (kernel(url).await?, None),
@@ -58,20 +57,20 @@ impl Hall {
         Ok(hall)
     }
 
-    /// Looks at the counters; `lives` are those completed so far.
+    /// Takes a snapshot; `lives` is the number of jobs completed so far.
     pub fn look(&self, lives: u64) -> Result<Look, Failed> {
         let stats = self.sqlite.as_ref().map(|store| store.stats()).unwrap_or_default();
         let (machine, threads) = (Sample::now()?, machine::cpu_by_thread()?);
         Ok(Look { machine, stats, threads, lives })
     }
 
-    /// Commits whose rows of the feed were counted since the last time this was asked.
+    /// Number of commits whose feed rows were counted since the last call.
     pub fn take_commits(&mut self) -> u64 {
         std::mem::take(&mut self.commits)
     }
 
-    /// How many changes to each state the feed tells since the last count. Every change of a job is in it, so a job
-    /// that was inserted already assigned shows by the missing `queued`.
+    /// Number of changes to each state in the feed since the last count. Every change of a job is in the feed, so a
+    /// job that was inserted as assigned has no `queued`.
     pub async fn count_changes(&mut self) -> Result<BTreeMap<StateName, u64>, Failed> {
         let mut found = BTreeMap::new();
         loop {
@@ -86,7 +85,7 @@ impl Hall {
     }
 }
 
-/// Takes the kernel of a database. Who had it before gives it back in a moment.
+/// Takes the leadership of a database. The previous leader releases it after a moment.
 async fn kernel(url: &str) -> Result<Arc<dyn Store>, Failed> {
     let options = jobhall_store_postgres::Options::new(url);
     let database = tokio::task::spawn_blocking(move || Database::open(options)).await??;
@@ -99,7 +98,7 @@ async fn kernel(url: &str) -> Result<Arc<dyn Store>, Failed> {
     }
 }
 
-/// What happened between two looks.
+/// The difference between two snapshots.
 pub fn report(before: &Look, after: &Look) -> Map<String, Value> {
     let used = after.machine.since(&before.machine);
     let lives = after.lives - before.lives;
@@ -130,7 +129,7 @@ pub fn report(before: &Look, after: &Look) -> Map<String, Value> {
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A number with so many digits after the point.
+/// A number with this many decimal places.
 pub fn rounded(number: f64, digits: i32) -> Value {
     let scale = 10_f64.powi(digits);
     json!((number * scale).round() / scale)

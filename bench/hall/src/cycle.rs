@@ -1,4 +1,4 @@
-//! The full cycle of jobs that do nothing: submitted in bulk over HTTP, worked on over sessions.
+//! The full cycle of no-op jobs: submitted in batches over HTTP, executed over sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,12 +16,13 @@ use crate::http::{Connection, request};
 use crate::process::Server;
 use crate::{Failed, Options};
 
-/// Jobs that may be submitted and not completed: clients wait when workers are behind, as in the engine's benchmark.
+/// Maximum number of submitted and not completed jobs: clients wait when workers are behind, as in the engine's
+/// benchmark.
 pub const ROOM: usize = 4_096;
-/// Jobs that one worker has room for.
+/// Number of jobs that one worker accepts at once.
 const CREDIT: u64 = 1_024;
 const WARMUP: Duration = Duration::from_millis(500);
-/// A lease lives for 30 s.
+/// Interval between two renewals; a lease lives for 30 s.
 const RENEW_AFTER: Duration = Duration::from_secs(5);
 
 struct Shared {
@@ -32,7 +33,7 @@ struct Shared {
     room: Semaphore,
 }
 
-/// Lives per second, and what a life costs the hall and this program.
+/// Job life cycles per second, and their CPU cost for the server and for this program.
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let nodes = Server::nodes(options, options.nodes).await?;
     let nodes: Vec<Arc<Server>> = nodes.into_iter().map(Arc::new).collect();
@@ -77,7 +78,7 @@ fn look(nodes: &[Arc<Server>], shared: &Shared) -> Result<(Sample, f64, u64), Fa
     Ok((Sample::now()?, cpu, shared.completed.load(Ordering::Relaxed)))
 }
 
-/// Every job that was submitted must come to its end.
+/// Waits until every submitted job has ended.
 async fn drain(shared: &Shared, workers: &mut JoinSet<Result<(), Failed>>) -> Result<(), Failed> {
     let began = Instant::now();
     while shared.completed.load(Ordering::Relaxed) < shared.submitted.load(Ordering::Relaxed) {
@@ -93,7 +94,7 @@ async fn drain(shared: &Shared, workers: &mut JoinSet<Result<(), Failed>>) -> Re
     Ok(())
 }
 
-/// Submits, waits for the answer, and so on.
+/// Submits and waits for the response, repeatedly.
 async fn submit(hall: Arc<Server>, bulk: usize, shared: Arc<Shared>) -> Result<(), Failed> {
     let job = format!("{{\"type\":\"noop\",\"params\":{}}}", params());
     let body = format!("[{}]", vec![job; bulk].join(","));
@@ -107,7 +108,7 @@ async fn submit(hall: Arc<Server>, bulk: usize, shared: Arc<Shared>) -> Result<(
     Ok(())
 }
 
-/// Says of each job at once that it passed. A life counts when that was answered.
+/// Reports success for each job immediately. A life cycle counts when that was answered.
 async fn work(
     mut sender: SessionSender,
     mut receiver: SessionReceiver,

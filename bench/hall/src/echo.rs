@@ -1,4 +1,4 @@
-//! The server that does nothing: an empty JSON route, an echo of what is posted, and an echo over a WebSocket.
+//! A server for comparison: an empty JSON route, an echo of posted data, and an echo over a WebSocket.
 
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};

@@ -1,4 +1,4 @@
-//! `GET /jobs/{id}` against an empty JSON route: the same connections, in turns.
+//! `GET /jobs/{id}` compared with an empty JSON route: the same connections, in turns.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::polls::outcome;
 use crate::process::Server;
 use crate::{Failed, Options};
 
-/// One figure for each turn.
+/// One result per turn.
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let hall = Server::hall(&options.binary, &options.directory.join("hall")).await?;
     let echo = Server::echo().await?;
@@ -40,7 +40,7 @@ async fn submit(hall: &Server) -> Result<u64, Failed> {
     job["id"].as_u64().ok_or_else(|| "a job without a number".into())
 }
 
-/// A job that a worker has done, without a value: its result might be an artifact, which is looked for.
+/// A job that a worker has completed without a value: its result might be an artifact, which the server looks up.
 async fn succeeded(hall: &Server) -> Result<u64, Failed> {
     let id = submit(hall).await?;
     let mut connection = Connection::open(hall).await?;

@@ -1,5 +1,5 @@
-//! A client that costs as little as possible: it writes bytes that are made once and looks only for the end of the
-//! answer. It is the same for both sides of a comparison.
+//! A client with minimal cost: it writes prepared bytes and looks only for the end of the response. Both sides of a
+//! comparison use it.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use tokio::net::TcpStream;
 use crate::Failed;
 use crate::process::Server;
 
-/// One kept connection.
+/// One persistent connection.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// A request, ready to be written.
+/// A prepared request.
 #[must_use]
 pub fn request(method: &str, path: &str, server: &Server, body: &str) -> Vec<u8> {
     format!(
@@ -43,7 +43,7 @@ impl Connection {
         Ok(self.stream.write_all(request).await?)
     }
 
-    /// Waits for the answer: its status and its body.
+    /// Waits for the response; returns its status and body.
     pub async fn answer(&mut self) -> Result<(u16, &[u8]), Failed> {
         self.buffer.clear();
         let mut whole = None;
@@ -61,7 +61,7 @@ impl Connection {
         Ok((status, &self.buffer[body..end]))
     }
 
-    /// Sends and waits; an answer that is not good is an error.
+    /// Sends a request and waits; a status other than success is an error.
     pub async fn ask(&mut self, request: &[u8]) -> Result<&[u8], Failed> {
         self.send(request).await?;
         let (status, body) = self.answer().await?;
@@ -71,7 +71,7 @@ impl Connection {
         Err(format!("{status}: {}", String::from_utf8_lossy(body)).into())
     }
 
-    /// As [`Connection::ask`], read as JSON.
+    /// As [`Connection::ask`], parsed as JSON.
     pub async fn json(&mut self, request: &[u8]) -> Result<Value, Failed> {
         Ok(serde_json::from_slice(self.ask(request).await?)?)
     }
@@ -88,7 +88,7 @@ impl Connection {
     }
 }
 
-/// Where the body begins and ends, once the head is there.
+/// The bounds of the body, once the head was received.
 fn bounds(buffer: &[u8]) -> Result<Option<(usize, usize)>, Failed> {
     let Some(head) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return Ok(None) };
     let text = std::str::from_utf8(&buffer[..head])?.to_ascii_lowercase();

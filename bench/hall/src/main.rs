@@ -1,5 +1,5 @@
-//! The shipped binary measured from outside, over loopback, in turns with servers that do nothing. Each measure prints
-//! one JSON object.
+//! Measures the shipped binary from outside, over loopback, in turns with servers that do nothing. Each measurement
+//! prints one JSON object.
 #![forbid(unsafe_code)]
 
 mod cycle;
@@ -21,7 +21,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-/// Whatever can go wrong ends the program.
+/// Any error ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
 const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|wake|echo --dir DIR --binary JOBHALL
@@ -36,32 +36,32 @@ const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|wake|e
   true     --jobs (10,000) times /bin/true on a worker of two slots, against xargs -P2
   echo     the server that does nothing; it tells its address on the first line";
 
-/// What is measured, and how.
+/// The options of the measurements.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the stores lie.
+    /// The directory of the stores.
     pub directory: PathBuf,
-    /// The hall.
+    /// The shipped binary.
     pub binary: PathBuf,
-    /// Length of one turn.
+    /// Duration of one turn.
     pub seconds: f64,
-    /// How often the two take turns.
+    /// Number of turns.
     pub rounds: usize,
-    /// Clients that submit and wait for the answer.
+    /// Number of clients that submit and wait for the response.
     pub submitters: usize,
-    /// Jobs of one submit.
+    /// Number of jobs per submit.
     pub bulk: usize,
-    /// Workers with a session.
+    /// Number of workers with a session.
     pub workers: usize,
-    /// Connections that ask at once.
+    /// Number of concurrent connections.
     pub connections: usize,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// How many long polls.
+    /// Number of long polls.
     pub polls: usize,
     /// The PostgreSQL database to use instead of a file.
     pub database: Option<String>,
-    /// How many nodes share it.
+    /// Number of nodes on it.
     pub nodes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Long polls that wait: what they cost in memory, and how soon one of them hears of a job.
+//! Waiting long polls: their memory, and the time until one of them receives a job.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use crate::http::{Connection, request};
 use crate::process::Server;
 use crate::{Failed, Options};
 
-/// How long the hall has to settle before its memory is read.
+/// Time for the server to settle before its memory is read.
 const SETTLE: Duration = Duration::from_secs(3);
-/// Connections that come and go before anything is measured.
+/// Number of connections that are opened and closed before the measurement.
 const WARM: usize = 100;
-/// How often one is woken.
+/// Number of wake-ups.
 const WAKES: usize = 200;
 
-/// Memory before and after, and the times of the wakes beside those of an echo.
+/// Memory before and after, and the times of wake-ups compared with those of an echo.
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let hall = Server::hall(&options.binary, &options.directory.join("hall")).await?;
     let echo = Server::echo().await?;
@@ -36,7 +36,7 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
         });
     }
     let parked = parked(&hall, options.polls).await?;
-    // What was needed to get so far may be given back.
+    // The server may release memory that it needed only for the setup.
     tokio::time::sleep(SETTLE).await;
     let full = hall.memory()?;
     let mut client = Connection::open(&hall).await?;
@@ -68,8 +68,8 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     }))
 }
 
-/// Uses everything that a poll uses, so that what the hall keeps for good is not counted as a poll's: caches of the
-/// store, rooms of the allocator.
+/// Uses everything that a poll uses, so that memory which the server keeps permanently is not counted as a poll's:
+/// caches of the store, arenas of the allocator.
 async fn warm(hall: &Server) -> Result<(), Failed> {
     let submit = request("POST", "/api/v1/jobs", hall, r#"{"type":"warm"}"#);
     let vacancy =
@@ -87,7 +87,7 @@ async fn warm(hall: &Server) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Waits until the hall shows that all of them wait.
+/// Waits until the server shows that all of them wait.
 async fn parked(hall: &Server, polls: usize) -> Result<u64, Failed> {
     let mut connection = Connection::open(hall).await?;
     let workers = request("GET", "/api/v1/workers", hall, "");
@@ -104,7 +104,7 @@ async fn parked(hall: &Server, polls: usize) -> Result<u64, Failed> {
     Err("not every poll came to wait".into())
 }
 
-/// Ends what was assigned, so that it does not come back to another poll.
+/// Ends an assigned job, so that it is not assigned to another poll.
 pub async fn outcome(hall: &Server, client: &mut Connection, assignments: &[u8]) -> Result<(), Failed> {
     let assigned: Value = serde_json::from_slice(assignments)?;
     let attempt = &assigned["attempts"][0];

@@ -1,4 +1,4 @@
-//! The processes that are measured: the hall, a worker of it, and the server that does nothing.
+//! The measured processes: the server, a worker, and the server for comparison.
 
 use std::env;
 use std::fs;
@@ -10,18 +10,18 @@ use tokio::process::{Child, Command};
 
 use crate::{Failed, Options};
 
-/// A server in a process of its own, which is gone with this.
+/// A server in a separate process, stopped on drop.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Where it listens.
+    /// The address it listens on.
     pub address: String,
-    /// What it wants to see.
+    /// The token for requests.
     pub token: String,
 }
 
 impl Server {
-    /// A hall with an empty store.
+    /// A server with an empty store.
     pub async fn hall(binary: &Path, data: &Path) -> Result<Server, Failed> {
         let mut command = Command::new(binary);
         command.args(["server", "--listen", "127.0.0.1:0", "--data"]).arg(data);
@@ -31,8 +31,8 @@ impl Server {
         Ok(Server { child, address, token })
     }
 
-    /// The nodes of a hall: one with an empty store, or as many as are asked for on the database. The first holds the
-    /// leadership, because it is there before the others come.
+    /// The nodes of a hall: one with an empty store, or the requested number on the database. The first one leads,
+    /// because it starts before the others.
     pub async fn nodes(options: &Options, count: usize) -> Result<Vec<Server>, Failed> {
         let Some(database) = &options.database else {
             return Ok(vec![Server::hall(&options.binary, &options.directory.join("hall")).await?]);
@@ -53,7 +53,7 @@ impl Server {
         Ok(nodes)
     }
 
-    /// The server that does nothing.
+    /// The server for comparison.
     pub async fn echo() -> Result<Server, Failed> {
         let (child, line) = first_line(Command::new(env::current_exe()?).arg("echo")).await?;
         Ok(Server { child, address: line.trim().to_owned(), token: "none".to_owned() })
@@ -81,7 +81,7 @@ impl Server {
     }
 }
 
-/// A worker of two slots that runs any command.
+/// A worker with two slots that runs any command.
 pub fn worker(binary: &Path, hall: &Server) -> Result<Child, Failed> {
     let server = format!("http://{}", hall.address);
     let mut command = Command::new(binary);

@@ -1,5 +1,5 @@
-//! From a submit to its worker, which has nothing else to do; beside it what such a way must cost at least: one sync,
-//! one request, one message over a WebSocket.
+//! The time from a submit to an idle worker, compared with the minimum cost of that path: one sync, one request, one
+//! message over a WebSocket.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::http::{Connection, request};
 use crate::process::Server;
 use crate::{Failed, Options};
 
-/// One figure of each kind for each turn.
+/// One result of each kind per turn.
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let hall = Server::hall(&options.binary, &options.directory.join("hall")).await?;
     let echo = Server::echo().await?;
@@ -54,7 +54,7 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     Ok(json!({ "turns": turns }))
 }
 
-/// One job: the time until its worker has it.
+/// One job: the time until its worker has received it.
 pub async fn one(
     submit: &[u8],
     post: &mut Connection,

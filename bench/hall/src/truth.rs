@@ -1,4 +1,4 @@
-//! `/bin/true`, many times: on a worker of two slots with everything around it, and by `xargs -P2`.
+//! `/bin/true`, many times: on a worker with two slots, and with `xargs -P2`.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::http::{Connection, request};
 use crate::process::{Server, worker};
 use crate::{Failed, Options};
 
-/// Jobs of one request.
+/// Number of jobs per request.
 const BULK: usize = 500;
 
-/// One figure for each turn.
+/// One result per turn.
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let hall = Server::hall(&options.binary, &options.directory.join("hall")).await?;
     let _worker = worker(&options.binary, &hall)?;
@@ -38,7 +38,7 @@ fn turn(name: &str, jobs: usize, seconds: f64, before: &Sample) -> Result<Value,
     Ok(json!({ "name": name, "per_second": jobs as f64 / seconds, "steal_percent": used.steal_percent }))
 }
 
-/// From the first submit to the end of the last job.
+/// The time from the first submit to the end of the last job.
 async fn ours(hall: &Server, client: &mut Connection, jobs: usize) -> Result<f64, Failed> {
     let began = Instant::now();
     let mut ids = Vec::new();
@@ -49,7 +49,7 @@ async fn ours(hall: &Server, client: &mut Connection, jobs: usize) -> Result<f64
         let made = made.as_array().ok_or("a submit without jobs")?;
         ids.extend(made.iter().filter_map(|job| job["id"].as_u64()));
     }
-    // Two slots: the last jobs end about together, so whoever waits for one after the other waits for the last.
+    // Two slots: the last jobs end at about the same time, so waiting for one after the other waits for the last.
     for id in ids.iter().rev().take(10).rev() {
         completed(hall, client, *id).await?;
     }

@@ -1,4 +1,4 @@
-//! From a submit at one node to a worker that waits at another, against the same at the leader.
+//! The time from a submit at one node to a worker that waits at another, compared with the same at the leader.
 
 use jobhall_bench_raw_store::machine::{Sample, percentile};
 use jobhall_client::{Client, Session};
@@ -10,7 +10,7 @@ use crate::process::Server;
 use crate::start::one;
 use crate::{Failed, Options};
 
-/// A client and a worker with nothing else to do.
+/// An idle client and an idle worker.
 struct Pair {
     submit: Vec<u8>,
     post: Connection,
@@ -19,7 +19,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// A client at this node, and a worker at that one. Each pair has a type of its own.
+    /// A client of one node, and a worker of another. Each pair has its own type.
     async fn new(client_at: &Server, worker_at: &Server, job_type: &str) -> Result<Pair, Failed> {
         let client = Client::new(&format!("http://{}", worker_at.address), Some(&worker_at.token))?;
         let hello = Hello { accepts: format!("type={job_type}"), ..Hello::default() };
@@ -31,7 +31,7 @@ impl Pair {
     }
 }
 
-/// One figure of each kind for each turn.
+/// One result of each kind per turn.
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let nodes = Server::nodes(options, 3).await?;
     let [holder, second, third] = nodes.as_slice() else {

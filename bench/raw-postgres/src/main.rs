@@ -1,5 +1,5 @@
-//! Writes the rows of the engine's PostgreSQL store by nothing but PostgreSQL, and tells how many lives of jobs a second
-//! that makes. The tables are the store's own: its migrations are run.
+//! Writes the rows of the engine's PostgreSQL store with PostgreSQL only, and prints the job life cycles per second.
+//! The tables are those of the store: its migrations are run.
 #![forbid(unsafe_code)]
 
 mod rows;
@@ -63,7 +63,7 @@ fn number<T: FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, Failed>
     text.parse().map_err(|error| format!("{name} of {text}: {error}").into())
 }
 
-/// Every connection in a closed loop of its own; what ended within the time counts.
+/// Every connection in a separate closed loop; life cycles that ended within the time are counted.
 async fn measure(options: &Options) -> Result<String, Failed> {
     rows::make_tables(&options.database).await?;
     let begin = Instant::now() + Duration::from_secs_f64(options.warmup);
@@ -96,7 +96,7 @@ async fn measure(options: &Options) -> Result<String, Failed> {
     ))
 }
 
-/// How many lives ended between the two moments, and how many in all.
+/// The number of life cycles that ended between the two times, and in total.
 async fn turns(mut writer: Writer, begin: Instant, end: Instant) -> Result<(u64, u64), Failed> {
     let (mut counted, mut all) = (0, 0);
     while Instant::now() < end {

@@ -1,5 +1,5 @@
-//! The rows, in the best way known: statements that set only what changes, a column of values for each, one transaction
-//! for a whole batch, all of it sent before the first answer is read.
+//! The rows, written in the best known way: statements that set only changed columns, an array of values for each
+//! column, one transaction for a whole batch, all sent before the first reply is read.
 
 use std::collections::VecDeque;
 
@@ -36,16 +36,16 @@ const END: &str = "UPDATE jobhall.jobs AS job SET
     FROM unnest($1::bigint[]) AS new (id) WHERE job.id = new.id AND job.rev = 2";
 const FEED: &str = "INSERT INTO jobhall.feed (n, at, entries) VALUES ($1, $2, $3)";
 
-/// How a batch goes.
+/// The content of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// One commit inserts a batch, claims the one before and ends the one before that.
+    /// One commit inserts a batch, claims the previous one and ends the one before that.
     Mixed,
-    /// One commit inserts a batch already assigned and ends the one before.
+    /// One commit inserts a batch as assigned and ends the previous one.
     FusedMixed,
 }
 
-/// Makes the tables where they are missing, and leads.
+/// Creates missing tables, and takes the leadership.
 pub async fn make_tables(database: &str) -> Result<(), Failed> {
     let client = connect(database).await?;
     let there = client.query_one("SELECT to_regclass('jobhall.jobs') IS NOT NULL", &[]).await?;
@@ -59,7 +59,7 @@ pub async fn make_tables(database: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Every life that was begun has ended.
+/// Checks that every started life cycle has ended.
 pub async fn assert_ended(database: &str, lives: u64) -> Result<(), Failed> {
     let client = connect(database).await?;
     let counted =
@@ -95,17 +95,17 @@ pub struct Writer {
     statements: Vec<Statement>,
 }
 
-/// A statement by its place among the prepared ones, with its parameters.
+/// The index of a prepared statement, with its parameters.
 type Step = (usize, Vec<Box<dyn ToSql + Send + Sync>>);
 
 const PREPARED: [&str; 9] =
     ["BEGIN", FENCE, INSERT_SPECS, INSERT_QUEUED, INSERT_ASSIGNED, CLAIM, END, FEED, "COMMIT"];
 
 impl Writer {
-    /// Connects, and prepares everything.
+    /// Connects, and prepares all statements.
     pub async fn connect(database: &str, mode: Mode, batch: usize, number: usize) -> Result<Writer, Failed> {
         let client = connect(database).await?;
-        // As the store does: one way to every row, by its index.
+        // As in the store: every row is accessed by its index.
         client
             .batch_execute("SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off")
             .await?;
@@ -117,7 +117,7 @@ impl Writer {
             client.query_one("SELECT coalesce(max(id), 0) FROM jobhall.jobs", &[]).await?.get::<_, i64>(0);
         let feed =
             client.query_one("SELECT coalesce(max(n), 0) FROM jobhall.feed", &[]).await?.get::<_, i64>(0);
-        // Apart from the other connections, and from what was there before.
+        // Ids separate from those of other connections, and from existing ones.
         let apart = (i64::try_from(number)? + 1) << 36;
         Ok(Writer {
             client,
@@ -131,14 +131,14 @@ impl Writer {
         })
     }
 
-    /// One commit; how many lives it ended.
+    /// One commit; returns the number of ended life cycles.
     pub async fn round(&mut self) -> Result<u64, Failed> {
         let ids: Vec<i64> = (self.next..).take(self.batch).collect();
         self.next += i64::try_from(self.batch)?;
         self.commit(Some(ids)).await
     }
 
-    /// Ends what is open.
+    /// Ends the open batches.
     pub async fn drain(&mut self) -> Result<u64, Failed> {
         let mut ended = 0;
         while !self.open.is_empty() {

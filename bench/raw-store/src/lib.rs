@@ -1,5 +1,5 @@
-//! The parts of the baseline: how the machine is watched ([`machine`]), what it could do at best ([`limit`]), and the
-//! rows of the engine written by SQLite alone ([`rows`]).
+//! The parts of the baseline: measuring the machine ([`machine`]), its theoretical limit ([`limit`]), and the rows of
+//! the engine written with SQLite only ([`rows`]).
 #![forbid(unsafe_code)]
 
 pub mod limit;

@@ -1,25 +1,25 @@
-//! What a baseline could reach at best, and whether it came near enough to stand for the store.
+//! The theoretical limit of a baseline, and whether the baseline comes close enough to represent the store.
 //!
-//! A baseline that is slow by its own fault would make every engine look fast. So it counts only if it reaches 70 % of
-//! `B / (B × CPU per job + commits × sync)`: the CPU time of a job as the spike measured it on the same kind of
-//! machine, plus the sync of the day.
+//! A slow baseline would make every engine look fast. A baseline is therefore valid only if it reaches 70 % of `B /
+//! (B × CPU per job + commits × sync)`: the CPU time of a job measured by the spike on the same kind of machine, plus
+//! the current duration of a sync.
 
 use crate::rows::Mode;
 
 /// The share of the limit that a baseline must reach.
 pub const VALID_SHARE: f64 = 0.7;
 
-/// Microseconds of CPU per job, measured by the spike before the engine was written (2 vCPU Xeon 2.8 GHz, SQLite FULL,
-/// queue in memory, 300 B params): at batches of 10, 100 and 1,000.
+/// Microseconds of CPU per job, measured by the spike before the engine was written (2 vCPU Xeon 2.8 GHz, SQLite
+/// FULL, queue in memory, 300 B params), with batches of 10, 100 and 1,000.
 ///
-/// | mode | figures of the spike | what stands here |
+/// | mode | figures of the spike | used here |
 /// |---|---|---|
 /// | sep | "queue in memory": 9–11 at 100, 6–7 at 1,000 | the middle |
 /// | mixed | "queue in memory, equal-width rows": 6.3 at 100, 5.0 at 1,000 | the same |
 /// | fused | "one table": 7–10 at 100, 5–6 at 1,000; without a queue index none | the lower end: it had one |
 /// | fused-mixed | none; it does less than mixed | that of mixed |
 ///
-/// The spike has none at 10: those go on as the figures do from 1,000 to 100.
+/// The spike has no figures for 10: these are extrapolated from those for 1,000 and 100.
 const CPU_US: [(Mode, [f64; 3]); 4] = [
     (Mode::Sep, [13.5, 10.0, 6.5]),
     (Mode::Mixed, [7.6, 6.3, 5.0]),
@@ -27,7 +27,8 @@ const CPU_US: [(Mode, [f64; 3]); 4] = [
     (Mode::FusedMixed, [7.6, 6.3, 5.0]),
 ];
 
-/// CPU per job in microseconds, straight between the batches of the table on a logarithmic scale, flat outside.
+/// CPU per job in microseconds, interpolated between the batches of the table on a logarithmic scale, constant
+/// outside.
 pub fn cpu_us(mode: Mode, batch: f64) -> f64 {
     let row = CPU_US.iter().find(|(of, _)| *of == mode);
     let [at_10, at_100, at_1000] = row.map_or([0.0; 3], |(_, figures)| *figures);
@@ -39,7 +40,7 @@ pub fn cpu_us(mode: Mode, batch: f64) -> f64 {
     }
 }
 
-/// Lives a second that the mode could reach at this batch with this sync.
+/// Life cycles per second that the mode could reach with this batch and sync.
 pub fn lives_per_second(mode: Mode, batch: f64, fdatasync_us: f64) -> f64 {
     let us = batch * cpu_us(mode, batch) + mode.commits_per_batch() * fdatasync_us;
     batch / us * 1e6

@@ -1,4 +1,4 @@
-//! What a run costs the machine, read from `/proc`, and how long one sync takes today.
+//! The cost of a run, read from `/proc`, and the current duration of a sync.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -7,18 +7,18 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Whatever can go wrong here ends the program.
+/// Any error ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-/// Clock ticks a second in `/proc`; Linux shows 100 to every program, whatever its own timer is.
+/// Clock ticks per second in `/proc`; Linux shows 100 to every program, regardless of its timer.
 const TICKS: f64 = 100.0;
-/// Overwrites of one measurement of the sync.
+/// Number of overwrites in one measurement of the sync.
 const SYNCS: u64 = 300;
 const PAGE: usize = 4_096;
-/// Pages of the file that the sync is measured on.
+/// Number of pages of the file that the sync is measured on.
 const PAGES: u64 = 1_024;
 
-/// One look at the counters of the machine and of this process.
+/// A snapshot of the counters of the machine and of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     at: Instant,
@@ -28,21 +28,21 @@ pub struct Sample {
     ticks: u64,
 }
 
-/// What happened between two looks.
+/// The difference between two snapshots.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
-    /// Time that passed.
+    /// Elapsed time.
     pub seconds: f64,
     /// CPU time of this process, all threads.
     pub cpu_seconds: f64,
-    /// Bytes this process handed to `write` (`wchar`), log and checkpoints alike.
+    /// Bytes that this process passed to `write` (`wchar`), log and checkpoints included.
     pub bytes: u64,
     /// Share of the machine's CPU time that the hypervisor gave to others.
     pub steal_percent: f64,
 }
 
 impl Sample {
-    /// Looks now.
+    /// Takes a snapshot.
     pub fn now() -> Result<Sample, Failed> {
         let (steal, ticks) = machine_ticks(&fs::read_to_string("/proc/stat")?)?;
         Ok(Sample {
@@ -54,7 +54,7 @@ impl Sample {
         })
     }
 
-    /// What happened since an earlier look.
+    /// The difference to an earlier snapshot.
     pub fn since(&self, earlier: &Sample) -> Used {
         let ticks = self.ticks.saturating_sub(earlier.ticks).max(1);
         let steal = self.steal.saturating_sub(earlier.steal);
@@ -67,17 +67,18 @@ impl Sample {
     }
 }
 
-/// Stolen ticks and all ticks of the machine.
+/// Stolen ticks and total ticks of the machine.
 fn machine_ticks(stat: &str) -> Result<(u64, u64), Failed> {
     let line = stat.lines().next().ok_or("/proc/stat is empty")?;
     let numbers: Result<Vec<u64>, _> = line.split_whitespace().skip(1).map(str::parse).collect();
     let numbers = numbers?;
-    // user nice system idle iowait irq softirq steal; guest time, which follows, is part of user already.
+    // user nice system idle iowait irq softirq steal; guest time, which follows, is already part of user.
     let steal = *numbers.get(7).ok_or("/proc/stat has no steal")?;
     Ok((steal, numbers.iter().take(8).sum()))
 }
 
-/// User and system time of a `stat` file of a process or thread. Its name, in brackets, may hold anything.
+/// User and system time in a `stat` file of a process or thread. The name in it, in parentheses, may contain
+/// anything.
 fn cpu_seconds(stat: &str) -> Result<f64, Failed> {
     let (_, after_name) = stat.rsplit_once(')').ok_or("a stat file without a name")?;
     let mut fields = after_name.split_whitespace().skip(11);
@@ -90,11 +91,11 @@ fn written(io: &str) -> Result<u64, Failed> {
     Ok(line.ok_or("/proc/self/io has no wchar")?.trim().parse()?)
 }
 
-/// CPU seconds of the living threads of this process, added up by name.
+/// CPU seconds of the living threads of this process, summed by name.
 pub fn cpu_by_thread() -> Result<BTreeMap<String, f64>, Failed> {
     let mut found = BTreeMap::new();
     for thread in fs::read_dir("/proc/self/task")? {
-        // A thread may end between the listing and the look.
+        // A thread may end between the listing and the read.
         let Ok(stat) = fs::read_to_string(thread?.path().join("stat")) else { continue };
         let name = stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).map(|(name, _)| name);
         *found.entry(name.unwrap_or("?").to_owned()).or_insert(0.0) += cpu_seconds(&stat)?;
@@ -102,8 +103,8 @@ pub fn cpu_by_thread() -> Result<BTreeMap<String, f64>, Failed> {
     Ok(found)
 }
 
-/// The sync of the day: the median time of a 4 KiB overwrite in a preallocated file with its fdatasync, in
-/// microseconds. SQLite's log is such a file once it is being reused.
+/// The current duration of a sync: the median time of a 4 KiB overwrite in a preallocated file with its fdatasync, in
+/// microseconds. SQLite's log is such a file once it is reused.
 pub fn fdatasync_us(directory: &Path) -> Result<f64, Failed> {
     let path = directory.join("sync-of-the-day");
     let opened = OpenOptions::new().create(true).truncate(true).write(true).open(&path);
@@ -127,12 +128,12 @@ fn overwrite(file: &File) -> Result<Vec<Duration>, Failed> {
     Ok(times)
 }
 
-/// The middle one; zero of none.
+/// The median; zero if empty.
 pub fn median(times: Vec<Duration>) -> Duration {
     percentile(times, 50)
 }
 
-/// The time that so many of a hundred do not exceed; zero of none.
+/// The percentile; zero if empty.
 pub fn percentile(mut times: Vec<Duration>, percent: usize) -> Duration {
     times.sort_unstable();
     let at = (times.len() * percent / 100).min(times.len().saturating_sub(1));

@@ -1,4 +1,4 @@
-//! Writes the rows of the engine's store by SQLite alone, and tells how many lives of jobs a second that makes.
+//! Writes the rows of the engine's store with SQLite only, and prints the job life cycles per second.
 #![forbid(unsafe_code)]
 
 use std::env;

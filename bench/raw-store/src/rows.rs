@@ -1,5 +1,5 @@
-//! The rows of the engine's store, written in the best way the spike knew: one writer in a closed loop, prepared
-//! statements that set no more columns than change, one transaction for a whole step.
+//! The rows of the engine's store, written in the best way known from the spike: one writer in a closed loop,
+//! prepared statements that set only changed columns, one transaction for a whole step.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::machine::Failed;
 /// The tables.
 pub const SCHEMA: &str = include_str!("schema.sql");
 
-/// As the engine's writer has them.
+/// As in the engine's writer.
 const PRAGMAS: &str = "
     PRAGMA synchronous = FULL;
     PRAGMA cache_size = -16384;
@@ -20,10 +20,10 @@ const PRAGMAS: &str = "
     PRAGMA wal_autocheckpoint = 1000;
 ";
 
-/// While rows are written that the measurement only finds there.
+/// For rows that exist before the measurement.
 const PREFILLING: &str = "PRAGMA synchronous = OFF";
 const PREFILLED: &str = "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA synchronous = FULL;";
-/// Rows of one transaction of the prefill.
+/// Number of rows per transaction of the prefill.
 const PREFILL_BATCH: u64 = 20_000;
 
 const INSERT_SPEC: &str = "INSERT INTO specs (
@@ -54,25 +54,24 @@ const CLOSE: &str = "DELETE FROM blocks WHERE last < ?1 AND first > ?2";
 const QUEUED: u8 = 1;
 const ASSIGNED: u8 = 3;
 const SUCCEEDED: u8 = 7;
-/// Ids of a block, as the engine takes them when they go fast.
+/// Number of ids in a block, as in the engine under load.
 const BLOCK: u64 = 64_000;
 const WORKER: &str = "worker-1";
 
-/// What one commit carries.
+/// The content of one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Insert, claim and end of a batch in a commit each.
+    /// Insert, claim and end of a batch in one commit each.
     Sep,
-    /// The inserts of one batch, the claims of the one before and the ends of the one before that in one commit.
+    /// The inserts of one batch, the claims of the previous one and the ends of the one before that in one commit.
     Mixed,
-    /// Inserts that are assigned already, then ends: two commits.
+    /// Inserts as assigned, then ends: two commits.
     Fused,
-    /// Inserts that are assigned already, with the ends of the batch before in one commit.
+    /// Inserts as assigned, with the ends of the previous batch in one commit.
     FusedMixed,
 }
 
 impl Mode {
-    /// All modes.
     pub const ALL: [Mode; 4] = [Mode::Sep, Mode::Mixed, Mode::Fused, Mode::FusedMixed];
 
     /// Its name on the command line.
@@ -85,7 +84,7 @@ impl Mode {
         }
     }
 
-    /// Commits for the lives of one batch.
+    /// Number of commits for the life cycles of one batch.
     pub fn commits_per_batch(self) -> f64 {
         match self {
             Mode::Sep => 3.0,
@@ -113,7 +112,7 @@ pub fn open(path: &Path) -> Result<Connection, Failed> {
     Ok(conn)
 }
 
-/// The one writer.
+/// The only writer.
 #[derive(Debug)]
 pub struct Writer<'c> {
     conn: &'c Connection,
@@ -129,24 +128,24 @@ pub struct Writer<'c> {
     params: String,
     next: u64,
     lent: u64,
-    /// Blocks up to this id may hold jobs that stay queued.
+    /// Blocks up to this id may contain jobs that stay queued.
     prefilled: u64,
     chance: u64,
-    /// Transactions since the store was made: each has a feed row.
+    /// Number of transactions since the store was created: each has a feed row.
     pub feed: u64,
     entries: Vec<u8>,
     entry_before: i64,
     /// Batches that were inserted, and those that were claimed, oldest first.
     inserted: Option<Range<u64>>,
     claimed: Option<Range<u64>>,
-    /// Jobs that had their whole life.
+    /// Number of completed jobs.
     pub lives: u64,
-    /// How long each transaction took, from its begin to the return of its commit.
+    /// The duration of each transaction, from BEGIN to the return of COMMIT.
     pub commits: Vec<Duration>,
 }
 
 impl<'c> Writer<'c> {
-    /// Prepares everything.
+    /// Prepares all statements.
     pub fn new(conn: &'c Connection) -> Result<Writer<'c>, Failed> {
         Ok(Writer {
             conn,
@@ -174,7 +173,7 @@ impl<'c> Writer<'c> {
         })
     }
 
-    /// Writes rows that are there before the measurement begins.
+    /// Writes rows that exist before the measurement.
     pub fn prefill(&mut self, queued: u64, completed: u64) -> Result<(), Failed> {
         self.conn.execute_batch(PREFILLING)?;
         for (state, rows) in [(SUCCEEDED, completed), (QUEUED, queued)] {
@@ -215,7 +214,7 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Ends what is under way.
+    /// Ends the open batches.
     pub fn drain(&mut self) -> Result<(), Failed> {
         while self.inserted.is_some() || self.claimed.is_some() {
             self.transact(|writer, now| {
@@ -310,7 +309,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Takes the next block of ids, and closes those whose jobs are all completed. Rare: not prepared.
+    /// Takes the next block of ids, and closes those whose jobs are all completed. Rare, so not prepared.
     fn lend(&mut self) -> Result<(), Failed> {
         let first = self.lent + 1;
         self.lent += BLOCK;
@@ -321,7 +320,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// 128 bits that look random (xorshift).
+    /// 128 pseudorandom bits (xorshift).
     fn lease(&mut self) -> [u8; 16] {
         let mut half = || {
             self.chance ^= self.chance << 13;
@@ -332,7 +331,8 @@ impl<'c> Writer<'c> {
         (half() << 64 | half()).to_be_bytes()
     }
 
-    /// Notes a change for the feed row: id as difference to the one before, rev and state, as variable-length numbers.
+    /// Records a change for the feed row: id as difference to the previous one, rev and state, as variable-length
+    /// numbers.
     fn note(&mut self, id: u64, rev: u64, state: u8) {
         let difference = id.cast_signed() - self.entry_before;
         self.entry_before = id.cast_signed();
@@ -354,7 +354,7 @@ fn one(rows: usize) -> Result<(), Failed> {
     if rows == 1 { Ok(()) } else { Err("a job was not as it should be".into()) }
 }
 
-/// Fails unless the store holds exactly these jobs, each with its spec, and one feed row for each commit.
+/// Fails unless the store contains exactly these jobs, each with its spec, and one feed row per commit.
 pub fn assert_rows(conn: &Connection, queued: u64, completed: u64, commits: u64) -> Result<(), Failed> {
     let count = |sql: &str| -> Result<u64, Failed> {
         Ok(conn.query_row(sql, [], |row| row.get::<_, i64>(0))?.cast_unsigned())
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(blocks, 2, "the first one is closed");
     }
 
-    /// Columns and indexes of the tables that both have are the same, whatever migrations come.
+    /// Columns and indexes of the common tables are the same after any migration.
     #[test]
     fn the_schema_is_that_of_the_store() {
         let migrations =
