@@ -29,30 +29,28 @@ const TESTS_FAILED: i32 = 100;
 /// What to do with the rendered page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Write it.
     Write,
     /// Compare it with the page in the tree.
     Check,
 }
 
-/// Why the chore ended without success.
+/// Why the task failed.
 #[derive(Debug)]
 pub enum Stop {
-    /// The list, the results or the page could not be used; the text says why.
+    /// The list, the results or the page could not be used; the text has the reason.
     Unusable(String),
     /// The tests did not build, or some failed; the code is nextest's.
     Tests {
-        /// The exit code of the test run.
         code: u8,
-        /// What became of the page.
+        /// What happened to the page.
         note: String,
     },
-    /// The page in the tree is not what this run gives.
+    /// The page in the tree differs from the result of this run.
     Stale(String),
 }
 
 impl Stop {
-    /// The exit code of the chore.
+    /// The exit code of the task.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -106,7 +104,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<String, Stop> {
 /// Writes the page, or compares it with the one at `path`.
 ///
 /// # Errors
-/// [`Stop::Stale`] when they differ under [`Mode::Check`]; [`Stop::Unusable`] when the file cannot be written.
+/// [`Stop::Stale`] if they differ under [`Mode::Check`]; [`Stop::Unusable`] if the file cannot be written.
 pub fn settle(page: &str, path: &Path, mode: Mode) -> Result<(), Stop> {
     match mode {
         Mode::Write => fs::write(path, page).map_err(|error| unusable("write", path, &error)),
@@ -134,7 +132,7 @@ fn run_tests(root: &Path) -> Result<i32, Stop> {
 }
 
 fn results_path(root: &Path) -> PathBuf {
-    // Nextest keeps its store in the workspace's own target directory, wherever cargo builds to.
+    // Nextest keeps its store in the workspace's target directory, wherever cargo builds to.
     root.join("target/nextest").join(PROFILE).join("junit.xml")
 }
 

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 pub mod acceptance;
 pub mod tidy;
 
-/// The directory that holds the workspace's `Cargo.toml`.
+/// The directory with the workspace's `Cargo.toml`.
 ///
-/// Cargo says at run time where the package is; the place it was built from may have been moved or copied since.
+/// Cargo sets the directory of the package at run time; the directory it was built from may have been moved or copied
+/// since.
 #[must_use]
 pub fn workspace_root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());

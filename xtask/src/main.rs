@@ -45,7 +45,7 @@ fn run_acceptance(mode: Mode) -> ExitCode {
 
 fn print(result: Result<String, String>) -> ExitCode {
     match result {
-        // A reader that has seen enough, such as `head`, is no failure.
+        // A reader that closes the pipe early, such as `head`, is not a failure.
         Ok(text) => match writeln!(io::stdout(), "{text}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => print(Err(error.to_string())),
             Ok(()) | Err(_) => ExitCode::SUCCESS,

@@ -21,41 +21,41 @@ pub mod source;
 pub mod status_codes;
 pub mod words;
 
-/// One broken rule: where, and what is wrong there.
+/// One violation: where, and what is wrong there.
 pub type Fault = String;
 
 /// A text file of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Path from the root of the workspace, with `/` between its parts.
+    /// Path from the root of the workspace, separated by `/`.
     pub path: String,
-    /// Its whole text.
     pub text: String,
 }
 
 impl File {
-    /// A file made on the spot.
+    /// A file with this content.
     #[must_use]
     pub fn new(path: &str, text: &str) -> Self {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 }
 
-/// Every file below `root/directory` whose name ends in `suffix`, by path; a missing directory has none.
+/// Every file below `root/directory` whose name ends in `suffix`, by path; none for a missing directory.
 ///
-/// Build output and hidden directories are passed over.
+/// Build output and hidden directories are skipped.
 ///
 /// # Errors
-/// Those of reading the directory or a file, which must be UTF-8.
+/// The directory or a file cannot be read; files must be UTF-8.
 pub fn files(root: &Path, directory: &str, suffix: &str) -> io::Result<Vec<File>> {
     let named = paths(root, directory)?.into_iter().filter(|path| path.ends_with(suffix));
     named.map(|path| Ok(File { text: fs::read_to_string(root.join(&path))?, path })).collect()
 }
 
-/// Every file of the tree, by path, with the settings of tools in hidden directories. What is not UTF-8 has no text.
+/// Every file of the tree, by path, including the settings of tools in hidden directories. A file that is not UTF-8
+/// has an empty text.
 ///
 /// # Errors
-/// Those of reading a directory or a file.
+/// A directory or a file cannot be read.
 pub fn tree(root: &Path) -> io::Result<Vec<File>> {
     let mut found = paths(root, "")?;
     for hidden in [".cargo", ".ci", ".config", ".github"] {

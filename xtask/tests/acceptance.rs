@@ -1,4 +1,4 @@
-//! The acceptance page: reading rows, names and results, and what the page says of them.
+//! The acceptance page: parsing of rows, names and results, and the content of the page.
 
 use std::fs;
 
@@ -80,7 +80,7 @@ fn results_are_read_with_their_failures() {
     </testsuite>
 </testsuites>
 "#;
-    // The raw `/>` above is text: nothing begins a tag but `<`.
+    // The raw `/>` above is text: only `<` begins a tag.
     let expected = [ran("h01_good", true), ran("h02_bad", false), ran("h03_with_output", true)];
     assert_eq!(junit::parse(results).unwrap(), expected);
 }

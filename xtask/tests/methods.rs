@@ -1,10 +1,10 @@
-//! The shape of a struct with methods: the figures on planted sources, and the rule on this repository.
+//! The shape of a struct with methods: the measurements on planted sources, and the rule on this repository.
 
 use xtask::tidy::methods::{self, Shape};
 use xtask::tidy::{self, File};
 use xtask::workspace_root;
 
-/// The state machine stays in parts: this many fields, and no more functions in one cycle of calls.
+/// The state machine stays split into parts: at most this many fields, and functions in one cycle of calls.
 const MOST_FIELDS: usize = 12;
 const LARGEST_CYCLE: usize = 10;
 /// What the kernel has until it is in parts; these may only fall.
@@ -16,7 +16,7 @@ fn shape(files: &[(&str, &str)]) -> Shape {
     methods::of(&files, "Machine").expect("a struct Machine")
 }
 
-/// The largest cycle of a crate of one file, with this body of `Machine::run` and whatever else.
+/// The largest cycle of a crate with one file, with this body of `Machine::run` and additional code.
 #[track_caller]
 fn check(run: &str, rest: &str, expected: &[&str]) {
     let fields = "jobs: Jobs, next: Box<parts::Fleet>, ids: Vec<u64>";
@@ -147,7 +147,7 @@ fn a_call_of_another_type_or_of_itself_is_no_cycle() {
     check("self.run()", "", &[]);
 }
 
-/// A ring of methods in turn, in a struct with fields.
+/// A ring of methods that call each other, in a struct with fields.
 fn ring(fields: usize, methods: usize) -> [File; 1] {
     let fields: String = (0..fields).map(|n| format!("pub f{n}: u8, ")).collect();
     let name = |n: usize| format!("m{}", n % methods);

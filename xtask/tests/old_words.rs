@@ -1,4 +1,4 @@
-//! Renamed words do not come back.
+//! Renamed words are not used again.
 
 use xtask::tidy::old_words::{self, OLD, Old, Scope};
 use xtask::tidy::{self, File};

@@ -1,4 +1,4 @@
-//! Counts of the tree that may only fall, each beside planted violations.
+//! Counts of the tree that may only decrease, each with planted violations.
 
 use xtask::tidy::ratchet::{self, Found};
 use xtask::tidy::{self, Fault, File, modules, sleeps, status_codes};

@@ -1,4 +1,4 @@
-//! The shape of this repository, rule by rule; beside each rule a planted violation that it must catch.
+//! Rules on the shape of this repository; each has a planted violation that it must catch.
 
 use std::path::Path;
 
@@ -141,7 +141,7 @@ fn a_dependency_of_core_is_caught() {
 fn the_kernel_brings_in_no_runtime_randomness_or_logging() {
     let packages = packages();
     let ground = ["jobhall-store", "jobhall-kernel"];
-    // The kernel is not there yet; the port that it will depend on is.
+    // The kernel crate does not exist yet; the port that it will depend on does.
     let present = ground.into_iter().filter(|name| packages.iter().any(|package| package.name == *name));
     for name in present {
         let tree = manifests::normal_tree(&workspace_root(), name).expect("cargo tree of this workspace");
@@ -165,7 +165,7 @@ fn a_runtime_below_the_kernel_is_caught() {
     let tree = ["jobhall-kernel", "jobhall-store", "tokio", "tokio-util", "rand_core"].map(str::to_owned);
     let faults = edges::brought_in("jobhall-kernel", &tree);
     assert_eq!(faults, ["jobhall-kernel brings in tokio, which the kernel must not have"]);
-    // The engine has a runtime, and cargo's tree of it shows that.
+    // The engine has a runtime, which cargo's tree shows.
     let engine = manifests::normal_tree(&workspace_root(), "jobhall-engine").expect("cargo tree");
     assert!(!edges::brought_in("jobhall-engine", &engine).is_empty());
 }

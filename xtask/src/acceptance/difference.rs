@@ -1,8 +1,8 @@
 //! The lines in which two pages differ.
 
-/// What separates `present` from `wanted`, a line each with `-` or `+`; none when they are equal.
+/// The differences between `present` and `wanted`, one line each with `-` or `+`; none if they are equal.
 ///
-/// Lines are matched in order, greedily: a page changes by rows in place, so nothing cleverer is needed.
+/// Lines are matched in order, greedily: a page changes row by row, so this is sufficient.
 #[must_use]
 pub fn between(present: &str, wanted: &str) -> Option<String> {
     if present == wanted {

@@ -3,7 +3,7 @@
 //! It parses only tags and their attributes: in well-formed XML a raw `<` outside of a comment or CDATA section
 //! begins a tag, so text and captured output cannot be mistaken for one. Unexpected input is refused.
 
-/// One test that ran.
+/// One executed test.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TestResult {
     /// The test binary: a package, or `package::target`.
@@ -17,7 +17,7 @@ pub struct TestResult {
 /// Reads every test case.
 ///
 /// # Errors
-/// A sentence, when the file is cut short, says another number of tests than it holds, or holds none.
+/// The file is truncated, announces another number of tests than it contains, or contains none.
 pub fn parse(source: &str) -> Result<Vec<TestResult>, String> {
     let mut announced = None;
     let mut results: Vec<TestResult> = Vec::new();
@@ -95,7 +95,7 @@ fn tags(source: &str) -> Result<Vec<Tag<'_>>, String> {
     Ok(found)
 }
 
-/// Where the tag's `>` is; one inside a quoted value does not end it.
+/// The position of the tag's `>`; one inside a quoted value does not end it.
 fn end_of_tag(rest: &str) -> Option<usize> {
     let mut quoted = false;
     rest.char_indices().find_map(|(at, character)| {

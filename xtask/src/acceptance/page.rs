@@ -1,4 +1,4 @@
-//! The page: sorted and without times, so that the same tests give the same bytes.
+//! The page: sorted and without times, so that the same tests produce the same bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,15 +20,15 @@ type Proofs<'a> = BTreeMap<RowId, Vec<&'a TestResult>>;
 /// Renders the page from the rows and the text of a JUnit file.
 ///
 /// # Errors
-/// A sentence, when the results cannot be read or a test names a row that does not exist.
+/// The results cannot be read, or a test names a row that does not exist.
 pub fn from_results(lists: &[List], results: &str) -> Result<String, String> {
     render(lists, &junit::parse(results)?)
 }
 
-/// Renders the page from the rows and the tests that ran.
+/// Renders the page from the rows and the executed tests.
 ///
 /// # Errors
-/// A sentence for every test that names a row that does not exist.
+/// One sentence for every test that names a row that does not exist.
 pub fn render(lists: &[List], tests: &[TestResult]) -> Result<String, String> {
     let proofs = collect(lists, tests)?;
     let mut page = HEAD.to_owned();

@@ -15,7 +15,7 @@ pub struct RowId {
 }
 
 impl RowId {
-    /// Reads `H5`, `h5` or `h05`; anything else is `None`.
+    /// Parses `H5`, `h5` or `h05`; anything else is `None`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut characters = text.chars();
@@ -33,25 +33,24 @@ impl fmt::Display for RowId {
     }
 }
 
-/// One promise.
+/// One requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its id.
     pub id: RowId,
-    /// The promise in one line.
+    /// The requirement in one line.
     pub text: String,
-    /// Where Jobhall means to differ from the origin, and why; none when it does not.
+    /// Where Jobhall deliberately differs from the original, and why; none if it does not.
     pub deviates: Option<String>,
 }
 
-/// One list of promises, all with the same letter.
+/// One list of requirements, all with the same letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
     /// Upper-case letter of every row in it.
     pub letter: char,
     /// Heading on the page.
     pub title: String,
-    /// Rows numbered from 1 without gap.
+    /// Rows numbered from 1 without gaps.
     pub rows: Vec<Row>,
 }
 
@@ -77,10 +76,10 @@ struct WrittenRow {
     deviates: Option<String>,
 }
 
-/// Reads the lists and refuses gaps, repeats, unknown keys and texts of more than one line.
+/// Parses the lists and refuses gaps, repetitions, unknown keys and texts of more than one line.
 ///
 /// # Errors
-/// A sentence that names the row or the place.
+/// A sentence that names the row or the position.
 pub fn parse(source: &str) -> Result<Vec<List>, String> {
     let written: Written =
         toml::from_str(source).map_err(|error| format!("failed to read docs/acceptance.toml: {error}"))?;

@@ -17,10 +17,10 @@ const CORE_ALLOWED: &[&str] = &["jiff", "serde", "serde_json"];
 /// Packages that `kernel` may depend on.
 const KERNEL_ALLOWED: &[&str] = &["jobhall-core", "jobhall-store", "lru", "serde", "serde_json", "thiserror"];
 
-/// Packages that nothing below `kernel` may bring in: a runtime, randomness, logging.
+/// Packages that `kernel` must not depend on, even indirectly: a runtime, randomness, logging.
 const KERNEL_BANNED: [&str; 3] = ["tokio", "rand", "tracing"];
 
-/// The crates that the crate `room` may depend on, or none for a crate that is not in the plan.
+/// The crates that the crate `room` may depend on; none for a crate that is not in the plan.
 fn allowed(room: &str) -> Option<&'static [&'static str]> {
     Some(match room {
         "core" | "blobs" | "tree" | "throwaway" => &[],
@@ -72,7 +72,7 @@ fn faults_of(package: &Package) -> Vec<Fault> {
     } else if package.directory.starts_with("bench/") {
         let bare = package.name.contains("baseline") || package.name.contains("raw");
         known
-            // One baseline may lend another its way to measure.
+            // One baseline may use the measuring code of another.
             .filter(|(_, target)| bare && !target.contains("raw"))
             .map(|(_, target)| format!("the baseline {} must not depend on {target}", package.name))
             .collect()
@@ -85,7 +85,7 @@ fn faults_of(package: &Package) -> Vec<Fault> {
 
 fn misnamed(package: &Package, room: &str) -> Vec<Fault> {
     let expected = format!("{PREFIX}{room}");
-    // The binary is named after the product, and so may the package be that makes it.
+    // The binary is named after the product, and its package may have that name too.
     let right = package.name == expected || (room == "cli" && package.name == "jobhall");
     if right { Vec::new() } else { vec![format!("the package in crates/{room} must be named {expected}")] }
 }
@@ -118,7 +118,7 @@ fn impure_room(packages: &[Package], room: &str, allowed: &[&str]) -> Vec<Fault>
         .collect()
 }
 
-/// Every package that `kernel` must not bring in, even by way of others. `tree` are the names of all packages that
+/// Every package that `kernel` must not depend on, even indirectly. `tree` has the names of all packages that
 /// `package` depends on.
 #[must_use]
 pub fn brought_in(package: &str, tree: &[String]) -> Vec<Fault> {

@@ -4,7 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Fault, File};
 
-/// Every relative link in `pages` whose target `exists` denies. Targets are given from the root.
+/// Every relative link in `pages` whose target does not exist according to `exists`. Targets are relative to the
+/// root.
 pub fn broken(pages: &[File], exists: impl Fn(&Path) -> bool) -> Vec<Fault> {
     let mut faults = Vec::new();
     for page in pages {
@@ -18,7 +19,7 @@ pub fn broken(pages: &[File], exists: impl Fn(&Path) -> bool) -> Vec<Fault> {
     faults
 }
 
-/// The targets of the page's links to files, outside of code.
+/// The targets of the page's links to files, outside code.
 fn targets(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -26,7 +27,7 @@ fn targets(text: &str) -> Vec<&str> {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
         } else if !fenced {
-            // Every second piece between backticks is code.
+            // Every second part between backticks is code.
             found.extend(line.split('`').step_by(2).flat_map(inline_targets));
             found.extend(definition_target(line));
         }
@@ -49,7 +50,7 @@ fn is_file(target: &str) -> bool {
     !elsewhere
 }
 
-/// The path from the root; none when the target leaves the repository.
+/// The path from the root; none if the target is outside the repository.
 fn resolve(page: &str, target: &str) -> Option<PathBuf> {
     let file = target.split('#').next().unwrap_or(target);
     let mut path = Path::new(page).parent().map(Path::to_path_buf).unwrap_or_default();

@@ -15,31 +15,28 @@ pub enum Kind {
     Dev,
     /// In `[build-dependencies]`.
     Build,
-    /// In `[dependencies]`, for which cargo gives no kind.
+    /// In `[dependencies]`, for which cargo reports no kind.
     Normal,
 }
 
 /// One dependency of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
-    /// The package depended on, by its real name.
+    /// The real name of the package.
     pub name: String,
-    /// For what.
     pub kind: Kind,
 }
 
 /// One package of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// Its name in the manifest.
     pub name: String,
-    /// Its directory from the root, such as `crates/core`.
+    /// Directory relative to the root, such as `crates/core`.
     pub directory: String,
-    /// Its description, when it has one.
+    /// The description, if any.
     pub description: Option<String>,
-    /// What it depends on.
     pub dependencies: Vec<Dependency>,
-    /// The root source files of its library and binaries, from the root of the workspace.
+    /// The root source files of its library and binaries, relative to the root of the workspace.
     pub roots: Vec<String>,
 }
 
@@ -72,7 +69,7 @@ struct MetadataTarget {
 /// Asks cargo for the packages of the workspace at `root`.
 ///
 /// # Errors
-/// A sentence, when cargo cannot be run or refuses a manifest.
+/// Cargo cannot be run or refuses a manifest.
 pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
     let output = cargo(root, &["metadata", "--no-deps", "--offline", "--format-version", "1"])?;
     let metadata: Metadata = serde_json::from_slice(&output)
@@ -80,10 +77,10 @@ pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
     Ok(metadata.packages.into_iter().map(|package| from_metadata(root, package)).collect())
 }
 
-/// Asks cargo for the names of all packages that ship with `package`, which comes first.
+/// Asks cargo for the names of all packages that ship with `package`, which is first.
 ///
 /// # Errors
-/// A sentence, when cargo cannot be run or does not know the package.
+/// Cargo cannot be run or does not know the package.
 pub fn normal_tree(root: &Path, package: &str) -> Result<Vec<String>, String> {
     let options = ["--edges", "normal", "--prefix", "none", "--format", "{p}", "--offline", "--locked"];
     let output = cargo(root, &[&["tree", "--package", package], &options[..]].concat())?;
@@ -130,7 +127,7 @@ fn from_metadata(root: &Path, package: MetadataPackage) -> Package {
     }
 }
 
-/// Every package says in one line what it is.
+/// Every package has a description.
 #[must_use]
 pub fn undescribed(packages: &[Package]) -> Vec<Fault> {
     packages
@@ -140,7 +137,7 @@ pub fn undescribed(packages: &[Package]) -> Vec<Fault> {
         .collect()
 }
 
-/// Every library and binary begins with documentation of the whole crate. `sources` are the roots' files.
+/// Every library and binary begins with crate-level documentation. `sources` are the root files.
 #[must_use]
 pub fn undocumented(sources: &[File]) -> Vec<Fault> {
     sources
@@ -150,7 +147,7 @@ pub fn undocumented(sources: &[File]) -> Vec<Fault> {
         .collect()
 }
 
-/// Every manifest takes the lints of the workspace. `manifests` are `Cargo.toml` files of packages.
+/// Every manifest inherits the lints of the workspace. `manifests` are `Cargo.toml` files of packages.
 #[must_use]
 pub fn without_workspace_lints(manifests: &[File]) -> Vec<Fault> {
     manifests

@@ -1,20 +1,20 @@
 //! The shape of a struct with methods: fields, `impl` blocks, methods, and cycles of calls.
 //!
-//! Small files do not make a large object small. What shows its size is the number of its fields and the largest set
-//! of functions of which each can reach each other: a strongly connected component of the graph of calls.
+//! Small files do not make a large object small. Its size is measured by the number of its fields and by the largest
+//! set of functions that can all reach each other: a strongly connected component of the call graph.
 //!
-//! The graph has every function of the crate outside of tests: methods as `Type::name`, free functions as
-//! `module::name`. A call is resolved by type, as far as declarations tell it:
+//! The graph has every function of the crate except tests: methods as `Type::name`, free functions as `module::name`.
+//! A call is resolved by type, as far as declarations show it:
 //! - `self.f(` and `parameter.f(` by the type of the receiver;
-//! - `self.part.f(`, at any depth, by the declared types of the fields; `Box`, `Arc` and `Rc` are looked through;
-//! - `self.part_mut().f(` by the declared type of what the method returns;
-//! - `Self::f`, `Type::f` and `module::f` by the path, also where the function is passed on and not called;
+//! - `self.part.f(`, at any depth, by the declared types of the fields; `Box`, `Arc` and `Rc` are dereferenced;
+//! - `self.part_mut().f(` by the declared return type of the method;
+//! - `Self::f`, `Type::f` and `module::f` by the path, also if the function is passed on and not called;
 //! - a plain `f(` as a free function of the same file, or else as the only free function of that name.
 //!
-//! Resolving by name alone would take `self.open.remove(` of a map for a method `remove` of the struct, and find
-//! cycles that do not exist. Two types of one name count as one. What cannot be resolved is no edge, so a cycle through
-//! it is not seen: receivers that are local variables or elements of a collection, methods of a type parameter, calls
-//! through a function pointer.
+//! Resolving by name alone would treat `self.open.remove(` of a map as a method `remove` of the struct, and find
+//! cycles that do not exist. Two types of the same name count as one. A call that cannot be resolved is not an edge,
+//! so a cycle through it is not found: receivers that are local variables or elements of a collection, methods of a
+//! type parameter, calls through a function pointer.
 
 use std::collections::BTreeSet;
 
@@ -27,25 +27,25 @@ mod items;
 
 use items::Items;
 
-/// Functions of which each reaches each other.
+/// Functions that can all reach each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
     /// As `Type::name` or `module::name`, sorted.
     pub functions: Vec<String>,
-    /// The files they are in, sorted.
+    /// Their files, sorted.
     pub files: Vec<String>,
 }
 
-/// The figures of one struct in its crate.
+/// The measurements of one struct in its crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Fields of the struct.
+    /// Number of fields.
     pub fields: usize,
-    /// Its `impl` blocks, without those of traits.
+    /// Number of `impl` blocks, without those of traits.
     pub impls: usize,
-    /// The files that those blocks are in, sorted.
+    /// The files of those blocks, sorted.
     pub files: Vec<String>,
-    /// The functions in those blocks.
+    /// Number of functions in those blocks.
     pub methods: usize,
     /// Cycles of at least two functions in the whole crate, the largest first.
     pub cycles: Vec<Component>,
@@ -95,8 +95,8 @@ fn cycles(items: &Items) -> Vec<Component> {
     cycles
 }
 
-/// What is wrong when the struct `name` may have `most_fields` fields and no cycle of its crate more than
-/// `largest_cycle` functions. `files` are the sources of the crate; none of them, and there is no fault.
+/// The faults of the struct `name`, which may have `most_fields` fields, and of its crate, whose cycles may have
+/// `largest_cycle` functions. `files` are the sources of the crate; without any there is no fault.
 #[must_use]
 pub fn too_large(files: &[File], name: &str, most_fields: usize, largest_cycle: usize) -> Vec<Fault> {
     if files.is_empty() {
@@ -114,7 +114,7 @@ pub fn too_large(files: &[File], name: &str, most_fields: usize, largest_cycle: 
     faults
 }
 
-/// The figures as text.
+/// The measurements as text.
 #[must_use]
 pub fn report(name: &str, shape: &Shape) -> String {
     let mut lines = vec![

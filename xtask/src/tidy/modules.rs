@@ -4,10 +4,10 @@ use super::ratchet::{self, Found, Listed};
 use super::source;
 use super::{Fault, File};
 
-/// The most modules that a `lib.rs` may list.
+/// Maximum number of modules in a `lib.rs`.
 pub const MOST: usize = 15;
 
-/// Crates that list more today.
+/// Crates that currently list more.
 pub const LISTED: &[Listed] = &[
     ("crates/client/src/lib.rs", 22),
     ("crates/core/src/lib.rs", 26),
@@ -27,7 +27,7 @@ pub fn crowded(files: &[File], listed: &[(&str, usize)]) -> Vec<Fault> {
     ratchet::faults("modules", MOST, &found, listed)
 }
 
-/// Every `mod name;` of the file that is not for tests; a module with its body in place counts as well.
+/// Every `mod name;` of the file that is not for tests; a module with an inline body counts as well.
 fn declarations(file: &File) -> Found {
     let tokens = source::numbered_tokens(&source::without_test_items(&source::bare(&file.text)));
     let declares =

@@ -1,12 +1,12 @@
-//! Words that were renamed and must not come back, in text and in names of files.
+//! Words that were renamed and must not be used again, in text and in names of files.
 //!
-//! An entry is enforced once it is `done`. Until then `cargo run -p xtask -- words` lists where it still is.
+//! An entry is enforced once it is `done`. Until then `cargo run -p xtask -- words` lists its occurrences.
 //!
-//! How an entry matches, always with regard to case:
+//! How an entry matches, case-sensitively:
 //! - `Desk` matches the whole identifier, not `OpenDesk`;
 //! - `desk_` or `_desk`, with an underscore at an end, matches that part of any identifier;
-//! - an entry with other characters, such as `Why::Kept`, `"held"` or `floor.rs`, matches that text; where it begins
-//!   or ends with a letter, the identifier begins or ends there too.
+//! - an entry with other characters, such as `Why::Kept`, `"held"` or `floor.rs`, matches that text; if it begins or
+//!   ends with a letter, the identifier must begin or end there too.
 
 use super::source;
 use super::{Fault, File};
@@ -15,25 +15,23 @@ mod list;
 
 pub use list::OLD;
 
-/// Where an entry is looked for.
+/// The scope of an entry.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope {
-    /// In every text of the tree, comments and literals included.
+    /// Every text of the tree, including comments and literals.
     Tree,
-    /// In every text whose path begins with one of these.
+    /// Every text whose path begins with one of these.
     Under(&'static [&'static str]),
-    /// In Rust code, without comments and literals, whose path begins with one of these.
+    /// Rust code, without comments and literals, whose path begins with one of these.
     Code(&'static [&'static str]),
 }
 
 /// A word that was renamed, or will be.
 #[derive(Clone, Copy, Debug)]
 pub struct Old {
-    /// The old word.
     pub word: &'static str,
-    /// What has stood in its place since, for the message.
+    /// The new word, for the message.
     pub since: &'static str,
-    /// Where it is looked for.
     pub scope: Scope,
     /// Whether the rename is complete, so that the old word is a fault.
     pub done: bool,
@@ -42,16 +40,15 @@ pub struct Old {
 /// An occurrence of an old word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// The file.
     pub path: String,
-    /// The line; none where the path itself has the word.
+    /// The line; none if the path itself contains the word.
     pub line: Option<usize>,
 }
 
-/// The last decision that was written with the old words. A decision is not rewritten.
+/// The last decision that was written with the old words. Decisions are not rewritten.
 const LAST_OLD_DECISION: &str = "0006";
 
-/// Files that may keep old words: what is checksummed, what tells the past, generated pages, and this check itself.
+/// Files that may keep old words: checksummed files, history, generated pages, and this check itself.
 fn is_exempt(path: &str) -> bool {
     let decision = path.strip_prefix("docs/decisions/").and_then(|name| name.get(..4));
     decision.is_some_and(|number| number <= LAST_OLD_DECISION)
@@ -64,7 +61,7 @@ fn is_exempt(path: &str) -> bool {
         || path == "xtask/tests/old_words.rs"
 }
 
-/// Text that is ready to be searched.
+/// A text prepared for searching.
 #[derive(Debug)]
 pub struct Text {
     path: String,
@@ -131,7 +128,7 @@ fn hits_in(text: &Text, entry: &Old) -> Vec<Hit> {
     in_name.into_iter().chain(in_text).collect()
 }
 
-/// Where the word is in the text.
+/// The positions of the word in the text.
 fn places<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let part = word.starts_with('_') || word.ends_with('_');
     let goes_on = move |next: Option<char>| {

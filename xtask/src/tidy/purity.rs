@@ -1,13 +1,13 @@
-//! What `core` and `kernel` must not use: files, network, clock, threads, processes, environment, randomness,
-//! async; and, in `kernel`, logging.
+//! What `core` and `kernel` must not use: files, network, clock, threads, processes, environment, randomness, async;
+//! and, in `kernel`, logging.
 
 use super::source;
 use super::{Fault, File};
 
-/// A banned path or word, as the tokens it is made of.
+/// A banned path or word, as tokens.
 pub type Banned = &'static [&'static str];
 
-/// What `core` must not touch.
+/// What `core` must not use.
 pub const CORE: &[Banned] = &[
     &["std", ":", ":", "fs"],
     &["std", ":", ":", "net"],
@@ -28,10 +28,10 @@ pub const CORE: &[Banned] = &[
     &["rand"],
 ];
 
-/// What `kernel` must not touch besides: it returns what is to be logged.
+/// What `kernel` must not use in addition: it returns log messages instead.
 pub const KERNEL: &[Banned] = &[&["tracing"]];
 
-/// Every banned word in the files that ship; `files` are the sources of one crate, `lists` what it must not use.
+/// Every banned word in the shipped files; `files` are the sources of one crate, `lists` what it must not use.
 #[must_use]
 pub fn touched(files: &[File], lists: &[&[Banned]]) -> Vec<Fault> {
     let banned = lists.concat();

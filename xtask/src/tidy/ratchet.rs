@@ -5,7 +5,7 @@
 
 use super::Fault;
 
-/// A file and the lines in it that count.
+/// A file and its counted lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Path from the root of the workspace.
@@ -14,10 +14,10 @@ pub struct Found {
     pub lines: Vec<usize>,
 }
 
-/// The most lines that a fault shows.
+/// Maximum number of lines in a fault.
 const SHOWN: usize = 10;
 
-/// A file that may have this many occurrences, and must have them.
+/// A file with exactly this many occurrences.
 pub type Listed = (&'static str, usize);
 
 /// Every file with more than `most` occurrences that `listed` does not allow, and every entry that is too high.

@@ -15,7 +15,7 @@ const SLEEPS: [&str; 2] = ["sleep", "sleep_until"];
 const WAITS: [&str; 4] = ["wait_", "poll_", "until", "eventually"];
 const PACED: &str = "tests/chaos/";
 
-/// Files whose tests sleep today.
+/// Files whose tests currently sleep.
 pub const LISTED: &[Listed] = &[
     ("crates/cli/tests/artifacts.rs", 1),
     ("crates/engine/tests/engine/crash.rs", 1),
@@ -65,11 +65,11 @@ fn is_test(path: &str) -> bool {
     path.starts_with("tests/") || path.contains("/tests/")
 }
 
-/// The lines of bare source with a call of a sleep that is not fine.
+/// The lines of bare source with a call of a sleep that is not allowed.
 fn sleeps(bare: &str) -> Vec<usize> {
     let tokens = source::numbered_tokens(bare);
     let mut found = Vec::new();
-    // Whether the block may sleep, for each open brace; the last signature waits for its body's brace.
+    // For each open brace, whether the block may sleep; the last signature waits for the brace of its body.
     let mut blocks = vec![false];
     let (mut signature, mut paused) = (None, false);
     for (at, (line, token)) in tokens.iter().enumerate() {

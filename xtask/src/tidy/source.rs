@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::File;
 
-/// The source with every comment, string and character literal blanked. Lines stay where they were.
+/// The source with every comment, string and character literal blanked. Line numbers do not change.
 #[must_use]
 pub fn bare(source: &str) -> String {
     let characters: Vec<char> = source.chars().collect();
@@ -24,7 +24,7 @@ pub fn bare(source: &str) -> String {
     out
 }
 
-/// Where the comment or literal that begins at `at` ends; `at` itself when none begins there.
+/// The end of the comment or literal that begins at `at`; `at` itself if none begins there.
 fn skipped_until(characters: &[char], at: usize) -> usize {
     let rest = &characters[at..];
     let after_word = at > 0 && is_word(characters[at - 1]);
@@ -67,7 +67,7 @@ fn quoted(rest: &[char], quote: char) -> usize {
     rest.len()
 }
 
-/// Length of a raw string whose hashes begin at `hashes`; 0 when it is a raw identifier instead.
+/// Length of a raw string whose hashes begin at `hashes`; 0 if it is a raw identifier.
 fn raw_string(rest: &[char], hashes: usize) -> usize {
     let count = rest[hashes..].iter().take_while(|character| **character == '#').count();
     if rest.get(hashes + count) != Some(&'"') {
@@ -88,19 +88,19 @@ pub fn is_word(character: char) -> bool {
 
 const TEST_ONLY: &str = "#[cfg(test)]";
 
-/// Bare source without the items behind `#[cfg(test)]`. Lines stay where they were.
+/// Bare source without the items after `#[cfg(test)]`. Line numbers do not change.
 #[must_use]
 pub fn without_test_items(bare: &str) -> String {
     split_test_items(bare).0
 }
 
-/// Only the items behind `#[cfg(test)]` of bare source. Lines stay where they were.
+/// Only the items after `#[cfg(test)]` of bare source. Line numbers do not change.
 #[must_use]
 pub fn test_items(bare: &str) -> String {
     split_test_items(bare).1
 }
 
-/// What ships and what is for tests; each has the line breaks of the whole.
+/// Shipped code and test code; each has all line breaks.
 fn split_test_items(bare: &str) -> (String, String) {
     let (mut shipped, mut tests) = (String::with_capacity(bare.len()), String::new());
     let mut rest = bare;
@@ -141,14 +141,14 @@ fn item_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// The files that ship: those not declared by a `#[cfg(test)] mod name;` in another of them.
+/// The shipped files: those not declared by a `#[cfg(test)] mod name;` in another of them.
 #[must_use]
 pub fn shipped(files: &[File]) -> Vec<&File> {
     let hidden = for_tests(files);
     files.iter().filter(|file| !hidden.contains(&file.path.as_str())).collect()
 }
 
-/// Paths of the files that a `#[cfg(test)] mod name;` in another of them declares.
+/// Paths of the files declared by a `#[cfg(test)] mod name;` in another of them.
 #[must_use]
 pub fn for_tests(files: &[File]) -> BTreeSet<&str> {
     let stems: BTreeSet<String> = files.iter().flat_map(test_modules).collect();
@@ -197,14 +197,14 @@ pub fn tokens(bare: &str) -> Vec<String> {
     found
 }
 
-/// The same with the number of the line that each is on.
+/// The names and punctuation, each with its line number.
 #[must_use]
 pub fn numbered_tokens(bare: &str) -> Vec<(usize, String)> {
     let lines = (1..).zip(bare.lines());
     lines.flat_map(|(number, line)| tokens(line).into_iter().map(move |token| (number, token))).collect()
 }
 
-/// Every path that the `use` items among the tokens bring in, braces resolved: `use a::{b, c::d}` gives two.
+/// Every path imported by the `use` items among the tokens, with braces expanded: `use a::{b, c::d}` gives two.
 #[must_use]
 pub fn imports(tokens: &[String]) -> Vec<String> {
     let mut paths = Vec::new();

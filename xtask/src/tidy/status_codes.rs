@@ -1,16 +1,16 @@
-//! Which file of the server uses HTTP status codes: `error.rs`, which turns every kind of error into a response.
+//! Which file of the server uses HTTP status codes: `error.rs`, which converts errors to responses.
 
 use super::ratchet::{self, Found, Listed};
 use super::source;
 use super::{Fault, File};
 
-/// The file that may name status codes.
+/// The file that may use status codes.
 const HOME: &str = "crates/server/src/error.rs";
 
-/// Files that name some today.
+/// Files that currently use some.
 pub const LISTED: &[Listed] = &[("crates/server/src/forward.rs", 3)];
 
-/// Every file of the server except `error.rs` that names `StatusCode` more often than `listed` allows.
+/// Every file of the server except `error.rs` that uses `StatusCode` more often than `listed` allows.
 #[must_use]
 pub fn outside_error(files: &[File], listed: &[(&str, usize)]) -> Vec<Fault> {
     let sources = files.iter().filter(|file| file.path.starts_with("crates/server/src/"));

@@ -2,14 +2,14 @@
 
 use super::{Fault, File};
 
-/// Leftovers, written in two halves so that this file does not hold them.
+/// Leftovers, written in two halves so that this file does not contain them.
 const LEFTOVERS: [&str; 4] =
     [concat!("to", "do!("), concat!("un", "implemented!("), concat!("FIX", "ME"), concat!("d", "bg!(")];
 
-/// The most lines a source file may have.
+/// Maximum number of lines in a source file.
 pub const MOST_LINES: usize = 700;
 
-/// Every line that holds a leftover.
+/// Every line with a leftover.
 #[must_use]
 pub fn leftovers(files: &[File]) -> Vec<Fault> {
     files.iter().flat_map(leftovers_in).collect()

@@ -1,10 +1,10 @@
-//! Which function calls which.
+//! The call graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::items::{Function, Items, close, is_name, skip_generics};
 
-/// For each function, by its position in `items`, those that it calls.
+/// For each function, by its index in `items`, the functions that it calls.
 pub fn graph(items: &Items) -> Vec<Vec<usize>> {
     let index = Index::new(items);
     items.functions.iter().map(|function| index.called_by(function).into_iter().collect()).collect()
@@ -51,7 +51,7 @@ impl<'a> Index<'a> {
         called
     }
 
-    /// Follows `.a.b.f(…).g(…)` behind a receiver of this type.
+    /// Follows `.a.b.f(…).g(…)` after a receiver of this type.
     fn follow(&self, body: &[String], mut at: usize, of: &str, called: &mut BTreeSet<usize>) {
         let mut of = of;
         while let [dot, name, ..] = &body[at.min(body.len())..] {
@@ -92,7 +92,7 @@ fn is_path(body: &[String], at: usize) -> bool {
     matches!(&body[at..], [_, one, two, name, ..] if one == ":" && two == ":" && is_name(name))
 }
 
-/// The parenthesis of the call of what is named at `at`, with or without `::<…>`.
+/// The parenthesis of the call of the name at `at`, with or without `::<…>`.
 fn call(body: &[String], at: usize) -> Option<usize> {
     let open = match body.get(at + 1..)? {
         [one, two, three, ..] if one == ":" && two == ":" && three == "<" => skip_generics(body, at + 3),

@@ -1,6 +1,6 @@
 //! Strongly connected components, by Tarjan's algorithm.
 
-/// The components of a graph: `graph[node]` are the nodes that it has an edge to. Every node is in one component.
+/// The components of a graph: `graph[node]` has the targets of its edges. Every node is in one component.
 pub fn of(graph: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let nodes = vec![Node::default(); graph.len()];
     let mut search = Search { graph, nodes, seen: 0, stack: Vec::new(), components: Vec::new() };
@@ -14,7 +14,7 @@ pub fn of(graph: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 #[derive(Clone, Default)]
 struct Node {
-    /// The order in which it was first seen.
+    /// The order in which it was visited.
     index: Option<usize>,
     /// The lowest index on the stack that it reaches.
     low: usize,
@@ -30,7 +30,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Visits what is reachable and returns the lowest index reached. The depth is at most the number of functions.
+    /// Visits reachable nodes and returns the lowest index reached. The depth is at most the number of functions.
     fn visit(&mut self, node: usize) -> usize {
         let index = self.seen;
         self.seen += 1;
@@ -50,7 +50,7 @@ impl Search<'_> {
         self.nodes[node].low
     }
 
-    /// Takes the component whose first node this is off the stack.
+    /// Removes the component with this first node from the stack.
     fn close(&mut self, first: usize) {
         let mut component = Vec::new();
         while let Some(node) = self.stack.pop() {

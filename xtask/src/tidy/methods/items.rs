@@ -8,19 +8,17 @@ use crate::tidy::source;
 /// A function with a body.
 #[derive(Debug)]
 pub struct Function {
-    /// The type or trait that it belongs to; none for a free function.
+    /// Its type or trait; none for a free function.
     pub owner: Option<String>,
     /// Whether it is in an `impl` block of the type itself, not of a trait.
     inherent: bool,
     /// The module of its file.
     pub module: String,
-    /// Its file.
     pub file: String,
-    /// Its name.
     pub name: String,
     /// Names and types of its parameters; `self` has the type of the owner.
     pub parameters: BTreeMap<String, String>,
-    /// The type that it returns; empty if it has no name.
+    /// The return type; empty if it has no name.
     pub returns: String,
     /// The tokens of its body.
     pub body: Vec<String>,
@@ -38,7 +36,7 @@ impl Function {
     }
 }
 
-/// What the files of a crate define.
+/// The definitions in the files of a crate.
 #[derive(Debug, Default)]
 pub struct Items {
     /// Structs, and the types of their fields by name or position.
@@ -49,7 +47,7 @@ pub struct Items {
     pub functions: Vec<Function>,
 }
 
-/// Where functions are defined.
+/// The location of functions.
 struct Context<'a> {
     file: &'a str,
     module: &'a str,
@@ -58,7 +56,7 @@ struct Context<'a> {
 }
 
 impl Items {
-    /// Adds what a file defines outside of tests.
+    /// Adds the definitions of a file, except tests.
     pub fn read(&mut self, file: &File) {
         let tokens = source::tokens(&source::without_test_items(&source::bare(&file.text)));
         let module = module_of(&file.path);
@@ -93,7 +91,7 @@ impl Items {
         end + 1
     }
 
-    /// Reads an `impl` or `trait` block.
+    /// Parses an `impl` or `trait` block.
     fn read_block(&mut self, tokens: &[String], at: usize, context: &Context<'_>) -> usize {
         let (open, end) = body_after(tokens, at);
         let header = &tokens[(at + 1).min(open)..open];
@@ -134,7 +132,7 @@ impl Items {
     }
 }
 
-/// Of the function at `at`: where its body begins or its declaration ends, its parameters, and what it returns.
+/// For the function at `at`: where its body begins or its declaration ends, its parameters, and its return type.
 fn signature(tokens: &[String], at: usize) -> Option<(usize, &[String], &[String])> {
     let parens = skip_generics(tokens, at + 2);
     tokens.get(parens).filter(|token| *token == "(")?;
@@ -145,7 +143,7 @@ fn signature(tokens: &[String], at: usize) -> Option<(usize, &[String], &[String
     Some((open, &tokens[parens + 1..closed], returned.get(2..).unwrap_or_default()))
 }
 
-/// Whether the body of a function, or the end of its declaration, is at `at`: not inside of its return type.
+/// Whether the body of a function, or the end of its declaration, is at `at`, not inside its return type.
 fn is_body_or_end(tokens: &[String], from: usize, at: usize) -> bool {
     let depth = tokens[from + 1..at.max(from + 1)].iter().fold(0_i32, |depth, token| match token.as_str() {
         "[" | "(" => depth + 1,
@@ -165,7 +163,7 @@ pub fn is_name(token: &str) -> bool {
     token.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
-/// Where the next `{` is and where the block ends that it opens; the end of the tokens when there is none.
+/// The positions of the next `{` and of the end of its block; the end of the tokens if there is none.
 fn body_after(tokens: &[String], at: usize) -> (usize, usize) {
     let open = (at..tokens.len()).find(|at| tokens[*at] == "{").unwrap_or(tokens.len());
     (open, (close(tokens, open) + 1).min(tokens.len()))
@@ -187,7 +185,7 @@ pub fn close(tokens: &[String], open: usize) -> usize {
     tokens.len()
 }
 
-/// The index behind the `<…>` that begins at `at`; `at` itself when none does.
+/// The index after the `<…>` that begins at `at`; `at` itself if there is none.
 pub fn skip_generics(tokens: &[String], at: usize) -> usize {
     let mut depth = 0_i32;
     for next in at..tokens.len() {
@@ -199,7 +197,7 @@ pub fn skip_generics(tokens: &[String], at: usize) -> usize {
     tokens.len()
 }
 
-/// What a token does to the depth of angle brackets; the `>` of an arrow does nothing.
+/// The change of the depth of angle brackets by a token; the `>` of an arrow changes nothing.
 fn angle(tokens: &[String], at: usize) -> i32 {
     match tokens[at].as_str() {
         "<" => 1,
@@ -208,7 +206,7 @@ fn angle(tokens: &[String], at: usize) -> i32 {
     }
 }
 
-/// The parts between the commas that are in no bracket.
+/// The parts between the commas that are not in brackets.
 fn split(tokens: &[String]) -> Vec<&[String]> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, token) in tokens.iter().enumerate() {
@@ -228,7 +226,7 @@ fn split(tokens: &[String]) -> Vec<&[String]> {
     parts
 }
 
-/// Name and type of a field, which is its position in a tuple struct.
+/// Name and type of a field; the name is its position in a tuple struct.
 fn named_field(position: usize, field: &[String]) -> Option<(String, String)> {
     let field = without_marks(field);
     if field.is_empty() {
@@ -249,7 +247,7 @@ fn without_marks(mut tokens: &[String]) -> &[String] {
     }
 }
 
-/// Name and type of `name: Type`, with whatever is before the name.
+/// Name and type of `name: Type`, with anything before the name.
 fn named(tokens: &[String]) -> Option<(String, String)> {
     let colon = tokens.iter().position(|token| token == ":")?;
     if tokens.get(colon + 1).is_some_and(|next| next == ":") {
@@ -259,7 +257,7 @@ fn named(tokens: &[String]) -> Option<(String, String)> {
     Some((name.clone(), type_name(&tokens[colon + 1..])))
 }
 
-/// The last word of the path of a type, behind references and smart pointers; empty for what has no name.
+/// The last segment of the path of a type, after references and smart pointers; empty for a type without a name.
 fn type_name(tokens: &[String]) -> String {
     let word = |at: usize| tokens.get(at).map_or("", String::as_str);
     let mut at = 0;

@@ -8,19 +8,19 @@ use super::{Old, Scope};
 
 /// All Rust code.
 const ALL: Scope = Code(&[""]);
-/// The state machine, before and after it has a crate of its own.
+/// The state machine, before and after it has a separate crate.
 const KERNEL: Scope = Code(&["crates/engine/", "crates/kernel/"]);
 const KERNEL_SOURCES: Scope = Code(&["crates/engine/src/", "crates/kernel/src/"]);
-/// The state machine and who speaks to it directly.
+/// The state machine and its direct users.
 const AROUND_KERNEL: Scope = Code(&["crates/engine/", "crates/kernel/", "crates/sim/", "bench/engine/"]);
 const SERVER: Scope = Code(&["crates/server/"]);
 const WORKER: Scope = Code(&["crates/worker/"]);
 const SERVER_FILES: Scope = Under(&["crates/server/", "ARCHITECTURE.md"]);
-/// Who decides transitions or asks for them.
+/// Code that decides or requests transitions.
 const AROUND_CORE: Scope = Code(&["crates/core/", "crates/engine/", "crates/kernel/", "crates/sim/"]);
-/// The same, with its texts.
+/// The same, including text.
 const AROUND_CORE_TEXT: Scope = Under(&["crates/core/", "crates/engine/src/", "crates/kernel/"]);
-/// Who handles leased jobs; not the rigs of tests that hold something back.
+/// Code that handles leased jobs; not test rigs that hold something back.
 const LEASES: Scope = Code(&[
     "crates/core/",
     "crates/engine/src/",
@@ -92,7 +92,7 @@ pub const OLD: &[Old] = &[
     Old { word: "fn refused", since: "…_conflicted", scope: KERNEL_SOURCES, done: true },
     Old { word: ".refused(", since: "…_conflicted", scope: KERNEL_SOURCES, done: true },
     Old { word: "_refused", since: "…_conflicted or …_rejected", scope: KERNEL_SOURCES, done: true },
-    // What the kernel exchanges with its surroundings.
+    // What the kernel exchanges with its environment.
     Old { word: "What", since: "AgendaItem", scope: KERNEL, done: true },
     Old { word: "Asked", since: "StoreRequest", scope: AROUND_KERNEL, done: true },
     Old { word: "take_asked", since: "take_store_requests", scope: Tree, done: true },
@@ -128,7 +128,7 @@ pub const OLD: &[Old] = &[
     Old { word: "stir_", since: "mark_dirty_", scope: KERNEL_SOURCES, done: true },
     Old { word: "stirred", since: "dirty", scope: KERNEL_SOURCES, done: true },
     Old { word: "let_out", since: "retry_waiters", scope: Tree, done: true },
-    // What attempts take of their worker, and reservations.
+    // Resources of workers, and reservations.
     Old { word: "Grip", since: "Allocation", scope: Tree, done: true },
     Old { word: "grip", since: "allocation", scope: Tree, done: true },
     Old { word: "let_loose", since: "free", scope: Tree, done: true },
@@ -170,7 +170,7 @@ pub const OLD: &[Old] = &[
     Old { word: "Vacancies", since: "Credit", scope: ALL, done: true },
     Old { word: "{\"vacancies\"", since: "{\"credit\"", scope: Tree, done: true },
     Old { word: "\"to\": \"vacancies\"", since: "\"to\": \"credit\"", scope: Tree, done: true },
-    // Jobs that are completed by someone else than their worker.
+    // Jobs that are completed by another party than their worker.
     Old { word: "outside.rs", since: "external.rs", scope: Tree, done: true },
     Old { word: "OutsideOutcome", since: "Complete", scope: Tree, done: true },
     Old { word: "OutsideOver", since: "ExternalOver", scope: Tree, done: true },
@@ -225,7 +225,7 @@ pub const OLD: &[Old] = &[
     Old { word: "TestHall", since: "TestServer", scope: Tree, done: true },
     Old { word: "Hall", since: "Server", scope: SERVER_PROCESS, done: true },
     Old { word: "hall.rs", since: "server.rs", scope: Under(&["crates/"]), done: true },
-    // Files and types that did not say what they are.
+    // Files and types with unclear names.
     Old { word: "story.rs", since: "job_log_events.rs", scope: Tree, done: true },
     Old { word: "story::", since: "job_log_events::", scope: ALL, done: true },
     Old { word: "company.rs", since: "side_rows.rs", scope: Tree, done: true },
