@@ -105,9 +105,9 @@ impl Manner {
             Manner::Ignore => "ignored an assignment",
             Manner::Endless => "never ended",
             Manner::Freeze => "hung past the lease",
-            Manner::Die => "died over a job",
+            Manner::Die => "crashed during a job",
             Manner::Tardy => "accepted late",
-            Manner::Parent => "asked for sub-jobs",
+            Manner::Parent => "requested sub-jobs",
         }
     }
 
@@ -183,7 +183,7 @@ pub(crate) fn report(task: Task<'_>) -> Report {
 
 /// The external outcome of a job; no worker reports the same.
 pub(crate) fn completed_external(id: JobId, how: u64) -> Report {
-    let failure = |reason| Failure::new(reason, format!("of job {id}, told from outside"));
+    let failure = |reason| Failure::new(reason, format!("of job {id}, completed outside"));
     match how {
         2 => Report::Failed(failure("failed"), None),
         3 => Report::Crashed(failure("crashed"), None),

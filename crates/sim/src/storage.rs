@@ -13,7 +13,7 @@ fn unknown() -> CommitError {
 }
 
 fn failed(full: bool) -> CommitError {
-    CommitError::NotCommitted { full, message: "the disk said no".to_owned() }
+    CommitError::NotCommitted { full, message: "the disk failed".to_owned() }
 }
 
 impl Sim {
@@ -89,7 +89,7 @@ impl Sim {
             result: Some(Ok(Committed { feed: committed.feed, results: committed.results.split_off(first) })),
         };
         self.commits.insert(1, rest);
-        self.tally.add("commits", "told in parts");
+        self.tally.add("commits", "replied in parts");
         let at = self.ms + roll.below(6);
         self.queue.at(at, Event::StoreReply(self.epoch));
     }
@@ -162,7 +162,7 @@ impl Sim {
     }
 
     fn refuse(&mut self, asked: StoreRequest, error: &CommitError) -> StoreReply {
-        let message = StoreError::new("the disk said no");
+        let message = StoreError::new("the disk failed");
         match asked {
             StoreRequest::TakeBlock(_) => StoreReply::Block(Err(error.clone())),
             StoreRequest::SettleBlocks(changes) => StoreReply::Settled(changes, Err(error.clone())),

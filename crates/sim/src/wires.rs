@@ -77,7 +77,9 @@ impl Sim {
             }
             Effect::Resumed(_, attempt, _) if self.plant == Some(Plant::NeverResumed) => {
                 self.checker.goes_on(attempt.job);
-                self.trace.note(self.ms, &[attempt.job], || format!("nobody hears that {attempt} goes on"));
+                self.trace.note(self.ms, &[attempt.job], || {
+                    format!("the notification that {attempt} continues is lost")
+                });
             }
             Effect::Resumed(session, attempt, _) => {
                 self.checker.goes_on(attempt.job);

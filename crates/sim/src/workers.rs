@@ -405,7 +405,7 @@ impl Sim {
         if calm {
             run.report = passed(attempt);
         }
-        self.tally.add("workers", "went on after a wait");
+        self.tally.add("workers", "continued after a wait");
         let in_ms = self.roll(&[33, attempt.job.get(), u64::from(attempt.claim)]).below(800);
         self.worker_later(at, life, in_ms, Step::Report(attempt));
     }

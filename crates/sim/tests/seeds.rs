@@ -130,11 +130,11 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
         (
             "outside",
             &[
-                "told before the start",
-                "told after the start",
+                "completed before the start",
+                "completed after the start",
                 "cancelled",
-                "not told in time",
-                "told after a cancel",
+                "not completed in time",
+                "completed after a cancel",
             ],
         ),
         (
@@ -244,10 +244,10 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "ignored an assignment",
                 "never ended",
                 "hung past the lease",
-                "died over a job",
+                "crashed during a job",
                 "accepted late",
-                "asked for sub-jobs",
-                "went on after a wait",
+                "requested sub-jobs",
+                "continued after a wait",
                 "died",
                 "obeyed a cancel",
                 "ignored a cancel",
@@ -285,7 +285,7 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
             "asked of the store",
             &["TakeBlock", "SettleBlocks", "Prune", "Job", "Completed", "Jobs", "Members", "Emptied"],
         ),
-        ("commits", &["told in parts"]),
+        ("commits", &["replied in parts"]),
         ("upkeep", &["jobs removed by retention", "groups removed by retention", "feed pruned"]),
         (
             "ends",

@@ -17,7 +17,7 @@ impl Checker {
     ) -> Option<Request> {
         let first = self.answered.insert(ticket);
         let Some((request, _)) = self.waiting.remove(&ticket) else {
-            let text = if first { "nobody asked" } else { "it was answered before" };
+            let text = if first { "there was no such request" } else { "it was answered before" };
             let text = format!("an answer to request {}, but {text}: {answer:?}", ticket.0);
             self.fail(Invariant::Answer, &[], text);
             return None;
@@ -107,7 +107,7 @@ impl Checker {
         match (request, refused) {
             (_, Rejected::Contended) => {
                 let text =
-                    format!("the only kernel of the hall contends with nobody, but gave up on {request:?}");
+                    format!("the only kernel of the hall has no contender, but gave up on {request:?}");
                 self.fail(Invariant::Answer, &[], text);
             }
             (_, Rejected::NoSuchJob(id)) => {
@@ -141,7 +141,7 @@ impl Checker {
                 let of_type = submit.jobs.iter().any(|job| job.job_type == *job_type);
                 let held = self.rows.get(holder).is_none_or(|row| row.spec.job_type == *job_type);
                 self.must(of_type && held, Invariant::Key, &[*holder], || {
-                    format!("{holder} is said to hold a key of {job_type}")
+                    format!("{holder} is reported to hold a key of {job_type}")
                 });
             }
             (Request::Submit(submit), Rejected::IdempotencyKeyReused) => {
@@ -151,7 +151,7 @@ impl Checker {
                         .get(&(scope, key))
                         .is_some_and(|all| all.iter().any(|named| named.body != body))
                 });
-                self.must(other, Invariant::Key, &[], || "a name is refused that nobody used".to_owned());
+                self.must(other, Invariant::Key, &[], || "an unused idempotency key is refused".to_owned());
             }
             _ => {}
         }
@@ -170,7 +170,7 @@ impl Checker {
         for &id in jobs {
             let open = shelf.row(id).is_some_and(|row| !row.life.state.is_terminal());
             self.must(!open, Invariant::Answer, &[parent, id], || {
-                format!("job {parent} is told to go on, but job {id} is open")
+                format!("job {parent} is notified to continue, but job {id} is open")
             });
         }
     }
@@ -214,7 +214,7 @@ impl Checker {
         let current = row.life.claim == attempt.claim
             && held.is_some_and(|held| held.lease.id == lease && held.lease.worker == *worker);
         self.must(current, Invariant::Lease, &[attempt.job], || {
-            format!("a word of {worker} on {attempt} is taken, but it does not hold it")
+            format!("a message of {worker} about {attempt} is accepted, but it does not hold the lease")
         });
     }
 

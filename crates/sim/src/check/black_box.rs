@@ -194,7 +194,7 @@ impl BlackBox {
         for (id, entry) in last {
             let row = self.stored.jobs.get(id).map(|job| (job.life.state.name(), job.life.rev));
             self.checker.must(row.is_some(), Invariant::Stored, &[*id], || {
-                format!("job {id} was stored and is gone")
+                format!("job {id} was stored and is missing")
             });
             self.checker.must(row == Some((entry.state, entry.rev)), Invariant::Sound, &[*id], || {
                 format!("the feed leaves job {id} {} at rev {}, its row is {row:?}", entry.state, entry.rev)
@@ -214,7 +214,7 @@ impl BlackBox {
             let apart = pair[0].number < pair[1].number
                 && pair[0].ended_at.is_some_and(|ended_at| ended_at <= pair[1].assigned_at);
             self.checker.must(apart, Invariant::Lease, &[id], || {
-                format!("{id}-{} began before {id}-{} had ended", pair[1].number, pair[0].number)
+                format!("{id}-{} began before the end of {id}-{}", pair[1].number, pair[0].number)
             });
         }
         let fits = claims.last().is_none_or(|last| last.number <= job.life.claim);

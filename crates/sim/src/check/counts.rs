@@ -67,7 +67,7 @@ impl Checker {
         }
         let found = found_now;
         self.must(told == found, Invariant::Counted, &open, || {
-            format!("the kernel counts {told:?}, the rows say {found:?}")
+            format!("the kernel counts {told:?}, the rows have {found:?}")
         });
         // If the clock was set back, jobs that are not yet due stay among the ready jobs until a worker requests
         // them. A job that is being read when it becomes due, or when its window closes, is counted in its new state

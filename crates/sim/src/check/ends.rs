@@ -109,7 +109,7 @@ impl Checker {
         let end = End { lease: lease.id, worker: lease.worker.clone(), by: by.clone() };
         self.holder_said(id, before.life.claim, &end);
         self.must(by != By::Cancel || held.is_cancelled(), Invariant::Cancel, &[id], || {
-            format!("job {id} is cancelled, but nobody asked for it")
+            format!("job {id} is cancelled without a request")
         });
         let base = self.base.get(&id).copied().unwrap_or(0);
         let counted = if by == By::TakenBack { base } else { base + 1 };
@@ -133,7 +133,7 @@ impl Checker {
         let cycle = matches!(&end.by, By::Failure(_, failure) if failure.reason == "wait_cycle");
         let needs_word = !cycle && !matches!(end.by, By::Silence | By::TakenBack | By::Time);
         self.must(told || !needs_word, Invariant::Lease, &[id], || {
-            format!("{id}-{claim}: its holder {} never said {:?}", end.worker, end.by)
+            format!("{id}-{claim}: its holder {} never reported {:?}", end.worker, end.by)
         });
     }
 
@@ -153,7 +153,7 @@ impl Checker {
         });
         let id = before.id;
         self.must(told, Invariant::Stored, &[id], || {
-            format!("job {id} has params that nobody gave it: {:?}", after.spec.params)
+            format!("job {id} has unknown params: {:?}", after.spec.params)
         });
     }
 }

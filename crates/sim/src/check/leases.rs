@@ -81,7 +81,7 @@ impl Checker {
         self.must(first, Invariant::Lease, &[id], || format!("{attempt} is assigned twice"));
         self.uses_what_is_there(&row, &seen);
         self.must(words::suits(seen.skill, seen.accepts, &row.spec), Invariant::Suits, &[id], || {
-            format!("{attempt} goes to {}, which does not suit", seen.worker)
+            format!("{attempt} is assigned to {}, which does not match", seen.worker)
         });
         self.assigned_as_stored(&row, assignment, &seen);
         self.within_credit(session, attempt, &seen);
@@ -188,7 +188,7 @@ impl Checker {
             let least = total_ms.unwrap_or(u64::MAX).min(silence_ms.unwrap_or(u64::MAX)).min(DAY_MS);
             let took = self.begun.get(&attempt).map(|since| now - since);
             self.must(took.is_none_or(|took| took >= least), Invariant::Early, &[id], || {
-                format!("{attempt} is stopped after {took:?} ms, it had {least}")
+                format!("{attempt} is stopped after {took:?} ms, its limit is {least}")
             });
         }
         let forced = timed_out(&before.life) && after.state.held().is_none() && !self.spoke(attempt);
@@ -198,7 +198,7 @@ impl Checker {
             self.seen.push(("orders", "given up for its time"));
             let grace = now - at;
             self.must(grace >= self.config.force_ms, Invariant::Early, &[id], || {
-                format!("{attempt} is given up {grace} ms after it was told to stop")
+                format!("{attempt} is given up {grace} ms after the order to stop")
             });
         }
     }
@@ -234,7 +234,7 @@ impl Checker {
             None => self.now.mono >= self.started + self.config.lease_ms,
         };
         self.must(lapsed, Invariant::Renewed, &[id], || {
-            format!("{id}-{claim} is lost, but its session goes on: {hold:?}")
+            format!("{id}-{claim} is lost, but its session continues: {hold:?}")
         });
     }
 

@@ -51,7 +51,7 @@ impl Checker {
             if let Some(better) = self.better(rank(&job, self.now.wall), &worker, &mine) {
                 let id = job.id;
                 let text =
-                    format!("job {id} is given to {worker}, but job {better} suits and goes before it");
+                    format!("job {id} is assigned to {worker}, but job {better} matches and precedes it");
                 return self.fail(Invariant::Order, &[id, better], text);
             }
         }

@@ -114,7 +114,7 @@ impl Checker {
         match (before, after) {
             (Some(before), Some(after)) if before.life != after.life => self.moved(&before, &after),
             (Some(before), Some(after)) => self.same_spec(&before.spec, &after.spec, id),
-            (Some(_), None) => self.fail(Invariant::Stored, &[id], format!("job {id} is gone")),
+            (Some(_), None) => self.fail(Invariant::Stored, &[id], format!("job {id} is missing")),
             (None, Some(_)) => self.fail(Invariant::Sound, &[id], format!("job {id} came from nowhere")),
             (None, None) => {}
         }
@@ -203,7 +203,9 @@ impl Checker {
             ) if is_cascading(defeat) => self.cascaded(before, defeat),
             (State::Queued(_) | State::Blocked(_), State::Cancelled(defeat)) => {
                 let known = self.is_known_cancel(before, defeat);
-                self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
+                self.must(known, Invariant::Cancel, &[id], || {
+                    format!("job {id}: cancelled without a request")
+                });
             }
             (State::Blocked(old), State::Queued(_)) => self.unblocked(before, *old, FREE),
             (State::Blocked(old), State::Blocked(new)) => self.unblocked(before, *old, *new),

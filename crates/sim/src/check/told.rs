@@ -21,7 +21,9 @@ impl Checker {
             State::Waiting(_) => {}
             State::Cancelled(defeat) => {
                 let known = self.is_known_cancel(before, defeat);
-                self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
+                self.must(known, Invariant::Cancel, &[id], || {
+                    format!("job {id}: cancelled without a request")
+                });
                 self.seen.push(("outside", "cancelled"));
                 // From then on a report of the worker that started the work is acknowledged, as after any cancel.
                 if let Some(end) = self.ends.get_mut(&(id, before.life.claim)) {
@@ -29,7 +31,7 @@ impl Checker {
                 }
             }
             _ if timed_out(&after.life) => {
-                self.seen.push(("outside", "not told in time"));
+                self.seen.push(("outside", "not completed in time"));
                 if let Some(end) = self.ends.get_mut(&(id, before.life.claim)) {
                     end.by = By::Time;
                 }
@@ -37,11 +39,11 @@ impl Checker {
             _ => {
                 let told = self.told.get(&id).and_then(|all| all.iter().find(|it| matches(after, it)));
                 let Some(report) = told.cloned() else {
-                    let text = format!("job {id} went on outside and became {:?}", after.life.state);
-                    return self.fail(Invariant::External, &[id], format!("{text}, which nobody told"));
+                    let text = format!("job {id} had external work and became {:?}", after.life.state);
+                    return self.fail(Invariant::External, &[id], format!("{text}, which was not reported"));
                 };
                 self.taken.entry(id).or_default().push(report);
-                self.seen.push(("outside", "told after the start"));
+                self.seen.push(("outside", "completed after the start"));
             }
         }
     }
@@ -54,9 +56,11 @@ impl Checker {
             return;
         }
         let told = self.told.get(&id).is_some_and(|all| all.contains(&kept));
-        self.must(told, Invariant::External, &[id], || format!("job {id} keeps {kept:?}, which nobody told"));
+        self.must(told, Invariant::External, &[id], || {
+            format!("job {id} keeps {kept:?}, which was not reported")
+        });
         self.taken.entry(id).or_default().push(*kept);
-        self.seen.push(("outside", "told before the start"));
+        self.seen.push(("outside", "completed before the start"));
     }
 
     /// Whether a lease ended because its holder reported that it started external work, or by its external outcome.
@@ -92,10 +96,10 @@ impl Checker {
         let taken = self.taken.get(&id).is_some_and(|all| all.contains(report));
         let ended = row.life.state.is_terminal() && meant && taken && matches(&row, report);
         self.must(!ended, Invariant::External, &[id], || {
-            format!("job {id}: {report:?} ended it, but is refused when it is told again")
+            format!("job {id}: {report:?} ended it, but is refused when it is repeated")
         });
         if row.life.state.name() == StateName::Cancelled {
-            self.seen.push(("outside", "told after a cancel"));
+            self.seen.push(("outside", "completed after a cancel"));
         }
     }
 

@@ -67,7 +67,7 @@ impl Checker {
             let jobs: Vec<JobId> = self.at_work(&worker).map(|job| job.id).collect();
             let exact = words::within(least, told) && words::within(told, most);
             self.must(exact, Invariant::Used, &jobs, || {
-                format!("the kernel says that {worker} uses {told:?}, the rows say {least:?} to {most:?}")
+                format!("the kernel reports that {worker} uses {told:?}, the rows have {least:?} to {most:?}")
             });
         }
     }
