@@ -54,8 +54,8 @@ fn page() -> String {
 
 const INTRODUCTION: &str = "# The states of a job
 
-Written by `make states` from the transition function in `crates/core/src/transition`; a test fails when this page
-is stale. The function is total: every event on every state is a step, nothing new (*same*), or a typed refusal.
+Written by `make states` from the transition function in `crates/core/src/transition`; a test fails if this page
+is stale. The function is total: every event in every state is a step, no change (*same*), or a typed refusal.
 ";
 
 fn meanings() -> String {
@@ -69,28 +69,26 @@ fn meanings() -> String {
 
 fn meaning(name: StateName) -> &'static str {
     match name {
-        StateName::Scheduled => "waits for its time; never tried (a view of `queued`)",
-        StateName::Queued => "waits for a vacancy that suits it",
-        StateName::Blocked => {
-            "waits until the job whose key it takes over, or those it comes after, have ended"
-        }
-        StateName::Assigned => "offered to a worker that has not yet said yes; has a lease",
-        StateName::Accepted => "taken by the worker: the attempt counts from here",
+        StateName::Scheduled => "waits for its start time; never attempted (a view of `queued`)",
+        StateName::Queued => "waits for a matching worker with a free slot",
+        StateName::Blocked => "waits until the holder of its key or its dependencies have ended",
+        StateName::Assigned => "assigned to a worker that has not accepted it yet; has a lease",
+        StateName::Accepted => "accepted by the worker: the attempt counts from here",
         StateName::Running => "the worker has reported progress",
-        StateName::Waiting => "the attempt is suspended until others answer",
+        StateName::Waiting => "the attempt is suspended until sub-jobs or external work have ended",
         StateName::Retrying => "waits for its next attempt, with the error of the last (a view of `queued`)",
-        StateName::Succeeded => "ended well, with a value",
-        StateName::Failed => "the work said no, and is not tried again",
-        StateName::Crashed => "the environment broke, or the job seems to break it",
+        StateName::Succeeded => "succeeded, with a value",
+        StateName::Failed => "the work failed and is not retried",
+        StateName::Crashed => "the environment failed, or the job seems to make it fail",
         StateName::Cancelled => "stopped on request",
     }
 }
 
 const DERIVED: &str = "## Derived names
 
-`scheduled` and `retrying` are not stored: no write is spent on the passing of time. A stored `queued` job is shown as
-`retrying` when `attempt > 0`, else as `scheduled` while `run_at` lies ahead, else as `queued`. States may be skipped
-forward: a report on an assigned job says that it was accepted and ran.
+`scheduled` and `retrying` are not stored: the passing of time causes no write. A stored `queued` job is shown as
+`retrying` if `attempt > 0`, else as `scheduled` while `run_at` is in the future, else as `queued`. States may be skipped
+forward: a report on an assigned job implies that it was accepted and ran.
 ";
 
 const SKETCH: &str = "```text
@@ -110,7 +108,7 @@ fn drawing() -> String {
     for start in ["scheduled", "queued", "blocked"] {
         line(&mut out, &format!("    [*] --> {start}"));
     }
-    line(&mut out, "    scheduled --> queued: its time comes");
+    line(&mut out, "    scheduled --> queued: start time reached");
     for ((from, to), labels) in moves() {
         let (from, to) = (StateName::ALL[from], StateName::ALL[to]);
         line(&mut out, &format!("    {from} --> {to}: {}", labels.join(", ")));
@@ -192,15 +190,15 @@ fn turning_points() -> Vec<(&'static str, JobStatus, &'static str, Op)> {
 }
 
 fn every_pair() -> String {
-    let mut out = "## Every event on every state\n\nSamples: the worker holds the first claim; the policy has attempts left; the completed jobs were ended by \
-`passed`,\n`failed`, `crashed`, and by the worker's report after a cancel. *–* is an illegal event, *lease lost* a refusal to\nwhoever does not hold the job, *again noted* a follow-up to be made at the end, *outcome kept* one from outside that\ncame before the worker said that the work goes on there.\n\n"
+    let mut out = "## Every event in every state\n\nSamples: the worker holds the first claim; the policy has attempts left; the completed jobs were ended by \
+`passed`,\n`failed`, `crashed`, and by the worker's report after a cancel. *–* is an illegal event, *lease lost* a refusal of a\nsender that does not hold the job, *again noted* a follow-up to be created at the end, *outcome kept* an external\noutcome that was reported before the worker reported that it started the work.\n\n"
         .to_owned();
     table(&mut out, &lives());
-    out += "\nWith a cancel on its way to the worker:\n\n";
+    out += "\nWith a pending cancel:\n\n";
     table(&mut out, &cancelling_lives());
-    out += "\nWith a time-out on its way to the worker:\n\n";
+    out += "\nWith a pending timeout:\n\n";
     table(&mut out, &timing_out_lives());
-    out += "\nThe other kinds of blocked and waiting:\n\n";
+    out += "\nThe other variants of blocked and waiting:\n\n";
     table(&mut out, &other_lives());
     out
 }
@@ -225,7 +223,7 @@ fn counters() -> String {
 }
 
 fn outcomes() -> String {
-    let mut out = "## Outcomes of attempts\n\nAn attempt ends with an outcome. The last one decides how the job ends; the others lead back to the queue.\n\n| outcome | success | tried again by default | a job it ends is |\n|---|---|---|---|\n".to_owned();
+    let mut out = "## Outcomes of attempts\n\nAn attempt ends with an outcome. The last one decides how the job ends; the others lead back to the queue.\n\n| outcome | success | retried by default | final state of the job |\n|---|---|---|---|\n".to_owned();
     for outcome in Outcome::ALL {
         let retried = match outcome {
             Outcome::Lost => "up to two times",
