@@ -71,7 +71,7 @@ fn l2_what_is_wrong_with_a_job_is_named() {
         ("a priority that is text", with(r#""priority":"high""#), "priority"),
         ("a priority beyond all numbers", with(r#""priority":1e99"#), "priority"),
         ("a time that is none", with(r#""run_at":"tomorrow""#), "tomorrow"),
-        ("needs that nobody understands", with(r#""needs":"gpu >>> 4""#), "needs"),
+        ("invalid needs", with(r#""needs":"gpu >>> 4""#), "needs"),
         ("no attempt at all", with(r#""retry":{"max_attempts":0}"#), "attempts"),
         ("a backoff of another kind", with(r#""retry":{"backoff":"never"}"#), "backoff"),
         ("params that are too large", with(&format!(r#""params":"{}""#, "p".repeat(300_000))), "262144"),

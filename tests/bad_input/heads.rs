@@ -18,7 +18,7 @@ fn garbage_is_refused_and_leaves_nothing_behind() {
         ("nothing but lines", b"\r\n\r\n\r\n\r\n\r\n\r\n".to_vec()),
         ("a NUL in the path", b"GET /\0 HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
         ("a NUL in a header", b"GET / HTTP/1.1\r\nHost: local\0host\r\n\r\n".to_vec()),
-        ("a line that goes on", b"GET / HTTP/1.1\r\nHost: localhost\r\n folded: x\r\n\r\n".to_vec()),
+        ("a folded line", b"GET / HTTP/1.1\r\nHost: localhost\r\n folded: x\r\n\r\n".to_vec()),
     ];
     for (name, bytes) in garbage {
         let answer = hall.raw().say(bytes).close_writing().answer();

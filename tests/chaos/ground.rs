@@ -91,7 +91,7 @@ impl Ground for One {
 
     fn stop(&mut self) {
         self.0.hall().signal(Signal::TERM);
-        assert!(self.0.hall().wait().success(), "a hall that is told to stop does so well");
+        assert!(self.0.hall().wait().success(), "the server stops with success");
     }
 
     fn start(&mut self) {

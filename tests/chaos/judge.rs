@@ -13,7 +13,7 @@ use super::work;
 /// Invariants that cannot be checked from outside, and why.
 pub const NOT_JUDGED: [(&str, &str); 4] = [
     (
-        "order among suitable jobs",
+        "order among matching jobs",
         "what the leader knew at the moment of a claim is not to be seen from outside",
     ),
     (
@@ -21,7 +21,10 @@ pub const NOT_JUDGED: [(&str, &str); 4] = [
         "a kill loses the moment of the last renewal, so a lease may rightly end either way",
     ),
     ("a pause before the next attempt", "how long it must be is known to the hall alone"),
-    ("the word of a worker process at a cancel", "it keeps no record, and a stopped command leaves no trace"),
+    (
+        "the report of a worker process after a cancel",
+        "it keeps no record, and a stopped command leaves no trace",
+    ),
 ];
 
 /// The first violation that the simulator's checkers find.
@@ -97,7 +100,7 @@ fn pages_are_rows(aftermath: &Aftermath) {
             assert_eq!(first, page, "I2: job {id} was completed and changed");
         }
         if let Some(told) = aftermath.book.events.get(&id) {
-            assert_eq!(told, life.state.name().as_str(), "I2: job {id} ended otherwise than its event told");
+            assert_eq!(told, life.state.name().as_str(), "I2: job {id} ended differently from its event");
         }
     }
 }

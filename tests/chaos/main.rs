@@ -83,5 +83,5 @@ fn g1_g2_g3_g4_g7_h6_h7_h11_l14_a_hall_of_three_nodes_in_a_storm_keeps_its_word_
     judged(seed, &aftermath);
     let kept = judge::kept(&aftermath);
     println!("{kept:>8}  attempts that outlived the node that gave them");
-    assert!(kept > 0, "seed {seed}: no attempt went on at another node");
+    assert!(kept > 0, "seed {seed}: no attempt continued at another node");
 }

@@ -19,8 +19,8 @@ use super::{judge, runtime, seed, work};
 type Plant = (&'static str, Invariant, fn(&mut Aftermath) -> bool);
 
 const PLANTS: [Plant; 16] = [
-    ("a job is gone that was acknowledged", Invariant::Stored, gone),
-    ("a job is gone together with its feed", Invariant::Stored, gone_for_good),
+    ("an acknowledged job is missing", Invariant::Stored, gone),
+    ("a job and its feed entries are missing", Invariant::Stored, gone_for_good),
     ("a job has another spec than was asked for", Invariant::Stored, other_spec),
     ("a worker was given other params", Invariant::Stored, other_params),
     ("a job ends a second time", Invariant::Final, second_end),
@@ -74,7 +74,7 @@ fn a_job_that_is_taken_from_the_database_under_three_nodes_is_missed() {
     let seed = seed();
     let aftermath = runtime().block_on(storm(Three::new(&[Gust::Theft]), seed, 1));
     assert_eq!(aftermath.book.tally.get("rows stolen"), Some(&1));
-    let violation = judge::violation(&aftermath).expect("a job is gone");
+    let violation = judge::violation(&aftermath).expect("a job is missing");
     assert_eq!(violation.invariant, Invariant::Stored, "seed {seed}: {}", violation.text);
     println!("{}: {}", violation.invariant, violation.text);
 }

@@ -79,7 +79,7 @@ pub async fn storm<G: Ground>(mut ground: G, seed: u64, blows: u64) -> Aftermath
     }
     for worker in &mut workers {
         worker.signal(Signal::TERM);
-        assert!(worker.wait().success(), "a worker that is told to end does so well");
+        assert!(worker.wait().success(), "the worker stops with success");
     }
     every_end_was_told(&ids(&client(&ground, 0)).await, &watcher, &record).await;
     watcher.abort();
@@ -102,7 +102,7 @@ async fn every_end_was_told(ids: &[u64], watcher: &JoinHandle<()>, record: &Reco
             return;
         }
         let waits = !watcher.is_finished() && tokio::time::Instant::now() < end;
-        assert!(waits, "ends that no event told: {untold:?}");
+        assert!(waits, "ends without an event: {untold:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -137,7 +137,7 @@ async fn drained(client: &Client) {
 async fn watch_events(client: Client, record: Record) {
     let mut events = client.events(None, Some("0"));
     while let Some(event) = events.next().await.expect("a stream that outlives its hall") {
-        let change: Change = serde_json::from_str(&event.data).expect("nothing but changes is told");
+        let change: Change = serde_json::from_str(&event.data).expect("the stream has only changes");
         record.count("events");
         if state(&change.state).is_terminal() {
             let told = record.book().events.insert(change.id, change.state.clone());

@@ -157,7 +157,7 @@ impl Traces {
                 "end" => {
                     found.ended.insert(attempt(&words), words[3].parse().unwrap());
                 }
-                other => panic!("a trace that nobody writes: {other}"),
+                other => panic!("an unknown trace: {other}"),
             }
         }
         found

@@ -173,7 +173,7 @@ impl Hand {
         let forged = Task { lease, secret: format!("{:032x}", lease.0), name: task.name.clone(), ..*task };
         let report = self.report();
         let taken = self.tell(&forged, &report).await;
-        assert!(!taken, "{}: a lease that nobody was given is taken", task.name);
+        assert!(!taken, "{}: a lease that was never assigned is accepted", task.name);
         self.good(task).await;
     }
 
@@ -188,7 +188,7 @@ impl Hand {
             let held = RenewedAttempt { id: task.name.clone(), lease: task.secret.clone() };
             let Ok(renewed) = self.client.renew(&Renewals { attempts: vec![held] }).await else { continue };
             if renewed.lost.contains(&task.name) {
-                return self.record.count("leases lost and told so");
+                return self.record.count("leases lost and reported as lost");
             }
             if renewed.cancel.contains(&task.name) {
                 self.record.count("cancels obeyed");
@@ -205,9 +205,9 @@ impl Hand {
         match self.random.random_range(0..10) {
             0..6 => Report::Succeeded(value),
             6 => Report::Skipped(Json::null()),
-            7 => Report::Crashed(Failure::new("crashed", "the test said so"), None),
+            7 => Report::Crashed(Failure::new("crashed", "requested by the test"), None),
             8 => Report::TimedOut(Failure::new("timed_out", ""), None),
-            _ => Report::Failed(Failure::new("failed", "the test said so"), None),
+            _ => Report::Failed(Failure::new("failed", "requested by the test"), None),
         }
     }
 

@@ -22,7 +22,7 @@ fn a_worker_that_is_told_to_end_finishes_its_job_and_takes_no_other() {
     worker.signal(Signal::TERM);
     assert_eq!(worker.wait().code(), Some(0), "{}", rig.said("one"));
     assert_eq!((state(&rig, "1").as_str(), log(&rig, "1").as_str()), ("succeeded", "ready\ndone\n"));
-    assert_eq!(state(&rig, "2"), "queued", "nobody is there to take it");
+    assert_eq!(state(&rig, "2"), "queued", "no worker is connected");
     let _other = rig.worker("two", &rig.token(), &["--allow-exec", "--slots", "1"]);
     eventually("another worker", || state(&rig, "2") == "succeeded");
 }
@@ -37,7 +37,7 @@ fn a_hall_that_is_told_to_stop_loses_nothing_of_a_running_job() {
     rig.hall().signal(Signal::TERM);
     assert_eq!(rig.hall().wait().code(), Some(0), "{}", rig.said("hall"));
     rig.start(&["server"]);
-    assert_eq!(rig.run(&["job", "wait", "1"]).status.code(), Some(0), "it went on meanwhile");
+    assert_eq!(rig.run(&["job", "wait", "1"]).status.code(), Some(0), "it continued meanwhile");
     let lines: String = (0..40).map(|n| format!("line {n}\n")).collect();
     assert_eq!(log(&rig, "1"), lines, "and every line is there, once");
     let attempt = rig.json(&["job", "show", "1", "--json"])["attempt"].as_u64();
@@ -60,7 +60,7 @@ fn up_finishes_the_job_at_hand_before_it_ends_and_a_second_signal_does_not_wait(
     eventually("its output", || log(&rig, &id).contains("ready"));
     rig.hall().signal(Signal::TERM);
     // It logged the same message before, at the first signal.
-    eventually("its word", || rig.said("hall").matches("a second signal stops immediately").count() == 2);
+    eventually("its message", || rig.said("hall").matches("a second signal stops immediately").count() == 2);
     rig.hall().signal(Signal::TERM);
     assert_eq!(rig.hall().wait().code(), Some(0), "{}", rig.said("hall"));
     eventually("the end of its processes", || jobhall_tests::marked(rig.mark()).is_empty());

@@ -138,7 +138,7 @@ fn workers_are_never_used_beyond_what_they_have_and_all_is_given_back_over_kills
     let wait: Vec<_> = ["job", "wait"].into_iter().chain(all.iter().map(String::as_str)).collect();
     assert_eq!(rig.run(&wait).status.code(), Some(0), "every job succeeds");
     let most = most_in_use(&lines(&traces(&rig)));
-    assert_eq!(most, WORKERS.map(|name| (name.to_owned(), GPUS)).into(), "all of it, and no more");
+    assert_eq!(most, WORKERS.map(|name| (name.to_owned(), GPUS)).into(), "exactly all of it");
     eventually("all to be given back", || {
         in_use(&rig) == WORKERS.map(|name| (name.to_owned(), String::new()))
     });

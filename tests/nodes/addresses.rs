@@ -44,7 +44,7 @@ fn where_the_holder_tells_the_address_of_another_node_that_is_said_and_logged() 
         .arg(crowd.nodes[0].data())
         .args(["--listen", &follower["http://".len()..]]);
     let _follower = crowd.nodes[0].spawn(command, "hall");
-    eventually("it to be said", || {
+    eventually("the message", || {
         let ready = std::net::TcpStream::connect(crowd.nodes[0].address()).is_ok();
         ready
             && crowd.nodes[0]

@@ -61,7 +61,7 @@ fn while_the_database_is_away_every_node_says_so_and_when_to_ask_again() {
         thread::sleep(Duration::from_secs(1));
     }
     for node in &crowd.nodes {
-        eventually("the reason to be told", || {
+        eventually("the reason", || {
             let answer = get(node, &of_job, &crowd.token);
             judge(&of_job, &answer);
             answer.body.contains("the database cannot be reached")

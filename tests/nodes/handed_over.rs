@@ -52,7 +52,7 @@ fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
         let job = crowd.job(other, id);
         assert_eq!(job["attempt"], 1, "{job}");
         let log = text(&crowd.run(other, &["job", "log", id]).stdout);
-        assert_eq!(log, "begun\ndone\n", "what it wrote before is still there");
+        assert_eq!(log, "begun\ndone\n", "its earlier output is kept");
     }
     crowd.until(other, &late, "succeeded");
     assert!(jobs.iter().all(|(_, file, _)| begun(file) == 1), "nothing was run twice");

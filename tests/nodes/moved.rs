@@ -139,7 +139,7 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
     until(&rig, &ids[4], "queued");
     let secret = client["secret"].as_str().unwrap();
     let new = rig.json(&["job", "submit", "mail", "--token", secret, "--json"])["id"].as_u64().unwrap();
-    assert!(ids.iter().chain([&running]).all(|id| id.parse::<u64>().unwrap() < new), "ids go on");
+    assert!(ids.iter().chain([&running]).all(|id| id.parse::<u64>().unwrap() < new), "ids continue");
     assert_eq!(rig.json(&["job", "list", "--type", "mail", "--json"]).as_array().unwrap().len(), 4);
 
     let again = move_up(&rig, &database);

@@ -45,7 +45,7 @@ fn is_fresh(binary: &Path) -> Result<(), String> {
             }
         }
     }
-    if lists == 0 { Err("nothing tells what it was made of".to_owned()) } else { Ok(()) }
+    if lists == 0 { Err("its dependency file is missing".to_owned()) } else { Ok(()) }
 }
 
 fn found(path: &Path) -> Result<Metadata, String> {
@@ -119,6 +119,6 @@ mod tests {
         assert!(is_fresh(&binary).unwrap_err().contains("lib.rs"), "a source of a library is newer");
         write(&library, 7);
         write(&source, 11);
-        assert!(is_fresh(&binary).unwrap_err().contains("a b.rs"), "a source of its own is newer");
+        assert!(is_fresh(&binary).unwrap_err().contains("a b.rs"), "one of its sources is newer");
     }
 }

@@ -257,7 +257,7 @@ impl Default for Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the hall said last:\n{}", self.said("hall"));
+            eprintln!("last output of the server:\n{}", self.said("hall"));
         }
         self.hall = None;
         // Processes left by a killed process, such as the worker of `up`.

@@ -274,7 +274,7 @@ impl Worker {
             match event {
                 SessionEvent::Assigned(assignment) => assigned.push(*assignment),
                 SessionEvent::VacancyEnded(..) => over += 1,
-                other => return Err(format!("a worker heard {other:?}").into()),
+                other => return Err(format!("a worker received {other:?}").into()),
             }
         }
         Ok(over)

@@ -157,7 +157,7 @@ async fn work(
                     reports.push((one.attempt, one.lease, Report::Succeeded(Json::null())));
                 }
                 SessionEvent::VacancyEnded(..) => over = true,
-                other => return Err(format!("a worker heard {other:?}").into()),
+                other => return Err(format!("a worker received {other:?}").into()),
             }
         }
         let n = reports.len() as u64;

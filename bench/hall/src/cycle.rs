@@ -125,7 +125,7 @@ async fn work(
                 }
                 ToWorker::Moved { .. } => ended += 1,
                 ToWorker::Renewed {} => {}
-                other => return Err(format!("a worker heard {other:?}").into()),
+                other => return Err(format!("a worker received {other:?}").into()),
             }
         }
         shared.completed.fetch_add(ended, Ordering::Relaxed);

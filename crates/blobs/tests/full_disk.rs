@@ -83,12 +83,12 @@ fn a_full_disk_refuses_objects_and_goes_on_when_there_is_room() {
     let refused = fill(&hall, 0);
     assert!(refused > 5, "some fitted before");
     assert_eq!(fill(&hall, refused), refused);
-    assert_eq!(hall.place.count("tmp"), 0, "what did not fit is gone");
+    assert_eq!(hall.place.count("tmp"), 0, "no temporary file is left");
     assert_whole(&hall, refused);
 
     make_room(&hall);
     let more = fill(&hall, refused);
-    assert!(more > refused + 5, "the same one went on");
+    assert!(more > refused + 5, "the same store continues");
     let nothing_wanted = Verdicts { referenced: &|_| false, gone: &|_| true };
     let collected = hall.blobs.collect(nothing_wanted, NOW_MS + HOUR_MS, HOUR_MS).unwrap();
     assert_eq!(collected.objects, u64::from(more), "collecting needs no room");

@@ -80,7 +80,7 @@ fn what_was_told_survives_a_kill_at_any_moment() {
         assert!(said == output(0, said.len() as u64), "round {round}: the log is what was written");
         for (what, len) in told {
             match what.as_str() {
-                "log" => assert!(said.len() as u64 >= len, "round {round}: {len} bytes were told"),
+                "log" => assert!(said.len() as u64 >= len, "round {round}: {len} bytes were acknowledged"),
                 _ => hall.blobs.objects().verify(&Digest::of(&content(len))).unwrap(),
             }
         }

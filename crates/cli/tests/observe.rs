@@ -188,7 +188,7 @@ fn a_log_in_text_is_as_loud_as_it_should_be() {
     assert!(!hall.said().contains("DEBUG"), "{}", hall.said());
     let output = jobhall().args(["server", "--log", "loud"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("debug"), "it says what can be said: {}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("debug"), "it lists the valid levels: {}", text(&output.stderr));
     let output = jobhall().args(["worker", "list"]).env("JOBHALL_LOG", "inf").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("did you mean \"info\"?"), "{}", text(&output.stderr));

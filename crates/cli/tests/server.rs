@@ -19,7 +19,7 @@ fn a_command_runs_as_a_job_with_its_log_and_its_verdict() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("out"));
     let output = up.run(&["run", "--", "sh", "-c", "exit 7"]);
-    assert_eq!(output.status.code(), Some(100), "the work said no");
+    assert_eq!(output.status.code(), Some(100), "the job failed");
     let output = up.run(&["run", "--", "/no/such/program"]);
     assert_eq!(output.status.code(), Some(103), "it could not be run");
     assert!(text(&output.stderr).contains("/no/such/program"), "{}", text(&output.stderr));

@@ -73,7 +73,7 @@ fn h12_l19_a_command_that_takes_too_long_or_says_nothing_is_ended_and_told_as_ti
         assert!(job["error"]["explanation"].as_str().unwrap().contains(words), "{job}");
     }
     let talking = "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.25; done";
-    assert_eq!(ends(&up, talking, &["--silence", "1s"]), Some(0), "whoever speaks is heard");
+    assert_eq!(ends(&up, talking, &["--silence", "1s"]), Some(0), "output resets the limit");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_worker_joins_once_and_comes_back_with_its_own_credential() {
     assert_eq!(again.status.code(), Some(4), "a join token works once: {}", text(&again.stderr));
     up.told(&["token", "revoke", "gpu-1"]);
     let out = worker("gpu-1").output().unwrap();
-    assert_eq!(out.status.code(), Some(4), "its credential is gone, and so is the join token");
+    assert_eq!(out.status.code(), Some(4), "its credential and the join token are invalid");
 }
 
 #[test]

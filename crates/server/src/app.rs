@@ -157,7 +157,7 @@ mod tests {
             assert!(!hosts.knows("0.0.0.0:7450"));
         }
         assert!(Hosts::new(&names, at).knows("10.0.0.5:7450"), "its own address");
-        assert!(!Hosts::new(&names, all).knows("10.0.0.5:7450"), "nobody said that this is one");
+        assert!(!Hosts::new(&names, all).knows("10.0.0.5:7450"), "not a configured name");
         let six = Hosts::new(&names, "fd00::1".parse().unwrap());
         assert!(six.knows("[fd00::1]:7450") && !six.knows("[fd00::2]:7450"));
     }

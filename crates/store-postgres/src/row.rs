@@ -117,7 +117,7 @@ fn held(row: &Row, error: Option<Failure>) -> Result<Box<Leased>, PgError> {
 }
 
 fn waiting(row: &Row) -> Result<Waiting, PgError> {
-    let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what it waits for"))?;
+    let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "its reason to wait is missing"))?;
     let StoredWait { since, until } = from_json("waits", text)?;
     let on = match until {
         Some(until) => WaitFor::External { until: moment(until)? },

@@ -106,7 +106,7 @@ impl Gated {
         assert_eq!(rows.iter().map(|row| row.n).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
         assert_eq!(rows[3..].iter().map(|row| row.entries[0].id.get()).collect::<Vec<_>>(), [1, 2]);
         let next = wait(self.store.commit(vec![inserting([queued(3, None)])])).unwrap();
-        assert_eq!(next.feed, Some(6), "the store goes on");
+        assert_eq!(next.feed, Some(6), "the store continues");
     }
 }
 
@@ -321,7 +321,7 @@ fn commits_that_arrive_after_they_were_given_up_come_to_nothing() {
     lead.held.store(false, Ordering::SeqCst);
     lead.settle();
     assert!(lead.bytes.load(Ordering::SeqCst) > before, "the late ones have arrived");
-    assert!(present(&store, 9).is_empty(), "and come to nothing");
+    assert!(present(&store, 9).is_empty(), "and have no effect");
     again.store(true, Ordering::SeqCst);
     assert_eq!(answers.map(|answer| wait(answer).unwrap().feed), [Some(4), Some(5)]);
     assert_eq!(present(&store, 9), [1, 2]);

@@ -39,7 +39,7 @@ fn judge(store: &Postgres, last: u64) {
     for entry in page.rows.iter().flat_map(|row| &row.entries) {
         *told.entry((entry.id.get(), entry.rev)).or_default() += 1;
     }
-    assert!(told.values().all(|&times| times == 1), "a change was told twice");
+    assert!(told.values().all(|&times| times == 1), "a change is in the feed twice");
 }
 
 /// A unit that is checked before it is written, and leaves an audit entry.
@@ -93,7 +93,7 @@ fn unheard(options: Options, point: Point) {
     }
     judge(&store, 20);
     let acts: Vec<u64> = wait(store.audit(None, 100)).unwrap().iter().map(|row| row.n).collect();
-    assert_eq!(acts, (1..=20).rev().collect::<Vec<_>>(), "an act is told once");
+    assert_eq!(acts, (1..=20).rev().collect::<Vec<_>>(), "an audit entry is written once");
 }
 
 /// Commits one job after the other from two threads until stopped; returns the number of jobs.

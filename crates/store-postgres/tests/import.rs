@@ -106,7 +106,7 @@ fn act(n: u64) -> AuditEntry {
 /// Groups, members, links, idempotency keys, audit entries and settings; and an open id block.
 fn add_company(store: &Sqlite) {
     let first = wait(store.take_block(100)).unwrap().first.get();
-    let mut member = queued(first + 2, Some("a key of its own"));
+    let mut member = queued(first + 2, Some("a separate key"));
     Arc::make_mut(&mut member.spec).group = Some(GroupId::of(id(first)));
     let links = (0..3).map(|n| Link { parent: id(first + 2), call: format!("call {n}"), job: id(first + 3) });
     let unit = Unit {
@@ -149,7 +149,7 @@ fn assert_goes_on(before: &Sqlite, after: &dyn Store, last: u64) {
     let fed = wait(before.feed(0, ALL)).unwrap();
     let last_feed = fed.rows.last().map_or(fed.pruned_to, |row| row.n);
     let page = wait(after.feed(0, ALL)).unwrap();
-    assert_eq!((page.rows.len(), page.pruned_to), (0, last_feed), "a follower is told to begin anew");
+    assert_eq!((page.rows.len(), page.pruned_to), (0, last_feed), "a reader of the feed has to start again");
     let act_before = wait(before.audit(None, 1)).unwrap()[0].n;
     let lent = wait(after.take_block(1)).unwrap().first;
     assert_eq!(lent.get(), last + 1, "no id is given twice");

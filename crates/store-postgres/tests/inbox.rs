@@ -259,7 +259,7 @@ fn the_inbox_is_heard_of_where_there_is_a_way_and_looked_at_where_there_is_none(
     assert_eq!(ids(&*heard).len(), 5);
     wait(store.leave());
     drop(heard);
-    wait_until("nobody listens any more", || target.sql(listening) == "0");
+    wait_until("the end of the listener", || target.sql(listening) == "0");
     let pooled = Database::open(Options { pooled: true, ..Options::new(target.url()) }).unwrap();
     let store = take_as(&pooled, "looks");
     let seen = inbox(&store);

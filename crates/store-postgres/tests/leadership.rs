@@ -78,7 +78,7 @@ fn a_leadership_that_is_left_is_free_at_once_and_goes_on_where_it_was() {
     assert!(matches!(insert(&store, 2), Err(CommitError::Stopped { .. })));
     let next = take_as(&two, "two");
     assert_eq!(next.epoch(), 2);
-    assert_eq!(insert(&next, 3), Ok(Some(2)), "numbers go on");
+    assert_eq!(insert(&next, 3), Ok(Some(2)), "numbers continue");
     assert_eq!(present(&next, 9), [1, 3]);
     assert!(wait(two.nodes()).unwrap().iter().all(|seen| seen.node.name != "one"));
     drop(next);

@@ -92,6 +92,6 @@ fn sql_functions_of_0_1_0_go_on_working() {
     let refused = "DO $$ BEGIN PERFORM jobhall.job_of(2); RAISE EXCEPTION 'it has no error'; \
                    EXCEPTION WHEN SQLSTATE 'JH004' THEN NULL; END $$";
     database.sql(refused);
-    assert_eq!(database.sql("SELECT jobhall.submit('mail', queue => 'q')"), "4", "numbers go on");
+    assert_eq!(database.sql("SELECT jobhall.submit('mail', queue => 'q')"), "4", "numbers continue");
     assert_eq!(database.sql("SELECT count(*) FROM jobhall.inbox"), "2");
 }

@@ -35,7 +35,7 @@ fn what_was_acknowledged_is_there_after_reopening() {
     assert_eq!(
         wait(store.commit(vec![inserting([queued(51, None)])])).unwrap().feed,
         Some(2),
-        "numbers go on"
+        "numbers continue"
     );
 }
 

@@ -225,7 +225,7 @@ fn held(row: &Row<'_>, error: Option<Failure>) -> Result<Box<Leased>, SqlError> 
 }
 
 fn waiting(row: &Row<'_>) -> Result<Waiting, SqlError> {
-    let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what it waits for"))?;
+    let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "its reason to wait is missing"))?;
     let StoredWait { since, until } = from_json("waits", text)?;
     let on = match until {
         Some(until) => WaitFor::External { until: moment(until)? },

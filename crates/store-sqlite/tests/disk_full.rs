@@ -80,7 +80,7 @@ fn a_full_disk_refuses_commits_and_the_store_goes_on_when_there_is_room() {
 
     fs::remove_file(&ballast).unwrap();
     let more = fill(&store, refused);
-    assert!(more > refused + 5, "the same store went on");
+    assert!(more > refused + 5, "the same store continues");
     assert_eq!(pairs(&store), more - 1);
     drop(store);
 

@@ -97,7 +97,7 @@ fn after_a_failed_sync_nobody_knows_and_the_writer_stops() {
         assert_eq!(insert(&store, 3).unwrap_err(), stopped);
         assert_eq!(wait(store.take_block(1)).unwrap_err(), stopped);
         drop(store);
-        assert_eq!(present(&open(&path), 9), left, "only a restart tells");
+        assert_eq!(present(&open(&path), 9), left, "only a restart shows the outcome");
     }
 }
 

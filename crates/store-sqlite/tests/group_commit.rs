@@ -122,6 +122,6 @@ fn dropping_the_store_lets_waiting_calls_end() {
     assert_eq!(
         present(&fixture::open(&path), 60).len(),
         51,
-        "a call takes effect even if nobody waits for it"
+        "a call takes effect even if its caller stopped waiting"
     );
 }

@@ -34,7 +34,7 @@ fn what_was_acknowledged_is_there_after_reopening() {
     let store = open(&path);
     assert_eq!(present(&store, 60).len(), 50);
     let committed = wait(store.commit(vec![inserting([queued(51, None)])])).unwrap();
-    assert_eq!(committed.feed, Some(2), "numbers go on");
+    assert_eq!(committed.feed, Some(2), "numbers continue");
 }
 
 #[test]

@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(held.keep(both).len(), 2);
         held.hear(ToWorker::Logged { attempt: attempt(), len: 1, truncated: false });
         assert!(answer.try_recv().is_err(), "the outcome is still open");
-        assert_eq!(held.unanswered().len(), 2, "after a break both are said again");
+        assert_eq!(held.unanswered().len(), 2, "both are sent again on a new connection");
         held.hear(refused(Word::Outcome, Code::StorageFull));
         assert_eq!(answer.try_recv(), Ok(Reply::Refused(Code::StorageFull, "no".to_owned())));
         assert!(held.unanswered().is_empty());

@@ -128,7 +128,7 @@ fn walk(folder: &OwnedFd, place: &Path, depth: usize, looked_at: &mut usize, fou
         match kind {
             Ok(FileType::RegularFile) => found.files.push(path),
             Ok(FileType::Directory) if depth >= DEPTH => {
-                found.odd.push((path, format!("it lies deeper than {DEPTH} directories")));
+                found.odd.push((path, format!("it is nested deeper than {DEPTH} directories")));
             }
             Ok(FileType::Directory) => match open_folder(folder, &name) {
                 Ok(inner) => walk(&inner, &path, depth + 1, looked_at, found),

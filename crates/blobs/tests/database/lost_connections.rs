@@ -98,7 +98,7 @@ fn a_log_goes_on_over_lost_connections_without_a_gap_or_a_repetition() {
                 // The previous chunk was stored although the reply was lost, and this one is different.
                 Err(AppendError::Conflict { .. }) => {
                     let there = hall.said();
-                    assert!(there.starts_with(&told), "what was told is there");
+                    assert!(there.starts_with(&told), "acknowledged bytes are stored");
                     told = there;
                 }
                 Err(other) => panic!("{other:?}"),

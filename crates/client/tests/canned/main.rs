@@ -61,7 +61,7 @@ async fn a_session_that_does_not_begin_says_why() {
     assert_eq!(session().await.code(), Some(Code::Forbidden), "even without words");
     for _ in 0..3 {
         let error = session().await;
-        assert!(error.code().is_none(), "what is no hall is told so: {error}");
+        assert!(error.code().is_none(), "the error says that this is not a Jobhall server: {error}");
     }
     let request = server.requests().remove(0);
     assert!(request.starts_with("GET /api/v1/session HTTP/1.1\r\n"), "{request}");

@@ -148,7 +148,7 @@ async fn a_join_token_that_one_node_took_is_used_up_on_the_other_before_it_has_r
     let two = Tokens::open(dir.path(), store.clone()).await.unwrap();
     let who = two.who(&join.secret).unwrap();
     one.join(&who, "gpu-1").await.unwrap();
-    assert!(two.join(&who, "gpu-2").await.is_err(), "the store says so");
+    assert!(two.join(&who, "gpu-2").await.is_err(), "as stored");
     for tokens in [&one, &two] {
         tokens.refresh().await.unwrap();
         assert_eq!(tokens.who(&join.secret), None);
@@ -162,5 +162,5 @@ async fn of_two_nodes_that_give_one_name_at_once_one_does() {
     let one = Tokens::open(dir.path(), store.clone()).await.unwrap();
     let two = Tokens::open(dir.path(), store).await.unwrap();
     assert!(one.create(&admin(), &wanted("c", TokenRole::Client)).await.is_ok());
-    assert!(two.create(&admin(), &wanted("c", TokenRole::Client)).await.is_err(), "the store says so");
+    assert!(two.create(&admin(), &wanted("c", TokenRole::Client)).await.is_err(), "as stored");
 }

@@ -46,7 +46,7 @@ async fn l20_what_a_function_gives_is_the_result_and_what_it_throws_the_failure(
     let Applied::Ended { attempt, outcome: Outcome::Succeeded, state } = first else { panic!("{first:?}") };
     assert_eq!((attempt.split('-').next(), state.as_str()), (Some(ids[0].to_string().as_str()), "succeeded"));
     assert_eq!(shown(&hall, ids[0]).await["result"], json!(3));
-    assert_eq!(hall.state(ids[1]).await, "queued", "one job a turn, whatever the slots");
+    assert_eq!(hall.state(ids[1]).await, "queued", "one job per call, regardless of the slots");
 
     let second = client.apply(&vacancy(10), add).await.unwrap();
     let Applied::Ended { outcome: Outcome::Failed, state, .. } = second else { panic!("{second:?}") };

@@ -62,7 +62,7 @@ async fn what_retention_removed_takes_its_blobs_along_and_nothing_else_goes() {
     assert_eq!(
         (files(&blobs.join("objects")), files(&blobs.join("artifacts"))),
         (4, 3),
-        "nothing is gone yet"
+        "nothing is removed yet"
     );
 
     // Retention keeps one completed job: the newest.

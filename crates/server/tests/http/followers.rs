@@ -374,12 +374,12 @@ async fn a_node_tells_its_own_health_and_numbers_whatever_it_is() {
     assert!(!numbers.text().contains("jobhall_jobs"), "those of the jobs are the leadership's");
     hall.send("GET", "/metrics", "", &[], b"").await.problem(401, "unauthorized");
     hall.send("GET", "/metrics", &hall.worker, &[], b"").await.problem(403, "forbidden");
-    follower.shut("nobody knows who leads").await;
+    follower.shut("the leader is unknown").await;
     assert_eq!(hall.get("/livez").await.text(), "ok\n");
     hall.get("/readyz").await.problem(503, "no_leader");
     hall.get("/metrics").await.problem(503, "no_leader");
     let reply = hall.get("/api/v1/jobs").await;
-    assert!(reply.problem(503, "no_leader").contains("nobody knows who leads"));
+    assert!(reply.problem(503, "no_leader").contains("the leader is unknown"));
     assert!(reply.header("retry-after").is_some());
 }
 

@@ -60,7 +60,7 @@ async fn all_that_match_are_cancelled_and_nothing_else() {
     assert_eq!(counts(&operation), [Some(250), Some(250), Some(0), Some(0)]);
     assert_eq!(count(&hall, "state=cancelled&type=a").await, 250);
     assert_eq!(count(&hall, "state=queued&type=b").await, 3);
-    assert_eq!(hall.state(later).await, "queued", "it came after the operation had begun");
+    assert_eq!(hall.state(later).await, "queued", "it was submitted after the start of the operation");
     let why = hall.get("/api/v1/jobs/1").await.json()["error"]["explanation"].as_str().unwrap().to_owned();
     assert_eq!(why, format!("cancelled by operation {} of admin", started["id"]));
     let again = start(&hall, &json!({"verb": "cancel", "filter": {"type": "a"}, "up_to": 100})).await;

@@ -23,7 +23,7 @@ async fn queues_tell_their_open_jobs() {
     assert!(mail["oldest_ready_at"].is_string() && mail["oldest_ready_ms"].is_u64(), "{mail}");
     assert_eq!((mail["workers"].as_u64(), mail["free_slots"].as_u64()), (Some(1), Some(0)));
     let all = hall.get("/api/v1/queues").await.json();
-    assert!(all["items"][0].get("workers").is_none(), "told where one queue is asked for");
+    assert!(all["items"][0].get("workers").is_none(), "included for one queue");
     let names: Vec<_> = all["items"].as_array().unwrap().iter().map(|queue| queue["name"].clone()).collect();
     assert_eq!(names, ["mail", "web"]);
     hall.word(&held, "outcome", br#"{"outcome":"succeeded"}"#).await;

@@ -76,7 +76,7 @@ async fn no_secret_is_found_in_database_blobs_or_log() {
     assert!(found.iter().any(|(_, bytes)| has(bytes, "a line")), "the log is among the files");
     found.retain(|(name, _)| !name.ends_with("admin.token"));
     let logged = log.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    assert!(has(&logged, "server listening"), "the log was heard");
+    assert!(has(&logged, "server listening"), "the log was captured");
     found.push(("the log".to_owned(), logged));
     for (at, secret) in secrets.iter().enumerate() {
         let secret = secret.rsplit('_').next().unwrap();

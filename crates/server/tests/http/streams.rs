@@ -88,7 +88,7 @@ async fn a_hall_that_stops_ends_what_waits_and_finishes_what_is_under_way() {
     let mut last = String::new();
     events.read_to_string(&mut last).await.unwrap();
     assert!(last.contains("event: closing\ndata: {}\n\n"), "the last event: {last}");
-    assert!(tokio::net::TcpStream::connect(&hall.address).await.is_err(), "nobody listens any more");
+    assert!(tokio::net::TcpStream::connect(&hall.address).await.is_err(), "the port is closed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +127,7 @@ async fn a_hall_that_drains_takes_no_work_but_lets_everyone_finish() {
     hall.running.as_ref().unwrap().drain();
     let mut bytes = Vec::new();
     poll.read_to_end(&mut bytes).await.unwrap();
-    assert_eq!(Reply::parse(&bytes).status, 204, "who waited for work is told that there is none");
+    assert_eq!(Reply::parse(&bytes).status, 204, "a waiting poll returns no job");
     let retry = format!("/api/v1/jobs/{queued}/retry");
     let operation = r#"{"verb":"cancel","all":true}"#;
     for refused in [

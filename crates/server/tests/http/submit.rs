@@ -92,7 +92,7 @@ async fn an_idempotency_key_stands_for_one_body_of_one_token() {
     assert_eq!(first.json()["id"], second.json()["id"]);
     send(&hall.client, r#"{"type":"a" }"#).await.problem(409, "idempotency_key_reused");
     let other = send(&hall.admin, r#"{"type":"a" }"#).await;
-    assert_eq!(other.status, 201, "another token has keys of its own");
+    assert_eq!(other.status, 201, "keys of another token are separate");
     assert_ne!(other.json()["id"], first.json()["id"]);
 }
 

@@ -34,7 +34,9 @@ async fn h12_a_worker_that_polls_hears_of_a_time_out_with_its_renewal() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), told).await.expect("it is told to stop");
+    tokio::time::timeout(std::time::Duration::from_secs(20), told)
+        .await
+        .expect("it receives the order to stop");
     let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
     assert_eq!((&job["timing_out"], &job["cancel_requested"]), (&json!(true), &json!(false)));
     let explained = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();

@@ -23,7 +23,7 @@ async fn a_token_is_told_once_listed_without_its_secret_and_good_until_it_is_rev
     assert_eq!((items[0]["name"].as_str(), items[0]["role"].as_str()), (Some("ci"), Some("client")));
     assert_eq!(items[0]["queues"][0], "ci-*");
     assert!(items[0]["expires_at"].is_string() && items[0]["secret"].is_null());
-    assert!(!listed.text().contains(&secret[20..]), "the secret is told once");
+    assert!(!listed.text().contains(&secret[20..]), "the secret is returned once");
     let again = admin(&hall, "POST", "/api/v1/tokens", r#"{"name":"ci","role":"viewer"}"#).await;
     again.problem(409, "conflict");
     assert_eq!(admin(&hall, "DELETE", &format!("/api/v1/tokens/{id}"), "").await.status, 204);

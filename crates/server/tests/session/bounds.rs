@@ -25,7 +25,7 @@ async fn a_reader_that_does_not_read_is_cut_and_its_jobs_come_back() {
     let mut worker = TestWorker::ready(&hall, 100).await;
     for _ in 0..100 {
         let job = worker.job().await;
-        assert_eq!(job.job.attempt, 1, "what nobody accepted does not count");
+        assert_eq!(job.job.attempt, 1, "an assignment that was not accepted does not count");
         worker.say(job.passed()).await;
         worker.say(ToServer::Renew {}).await;
     }

@@ -72,7 +72,7 @@ async fn garbage_ends_the_session_with_a_reason_and_changes_nothing() {
         let (got, reason) = socket.closed().await;
         assert!(got == code && reason.contains(word), "{got} {reason} instead of {code} {word}");
     }
-    assert_eq!(hall.state(id).await, "queued", "nobody was given anything");
+    assert_eq!(hall.state(id).await, "queued", "nothing was assigned");
     let mut worker = TestWorker::ready(&hall, 1).await;
     assert_eq!(worker.job().await.job.id, id, "and the hall lives");
 }

@@ -19,7 +19,7 @@ async fn a_page_of_another_origin_cannot_open_a_session() {
     for foreign in ["http://evil.example", "null", "http://127.0.0.1:1", "127.0.0.1"] {
         assert_eq!(from(foreign).await, Some(403), "{foreign}");
     }
-    assert_eq!(from(&format!("http://{}", hall.address)).await, None, "its own is good");
+    assert_eq!(from(&format!("http://{}", hall.address)).await, None, "its own lease is valid");
 }
 
 #[tokio::test(flavor = "multi_thread")]

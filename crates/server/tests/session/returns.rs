@@ -124,7 +124,7 @@ async fn a_hall_that_drains_gives_no_more_jobs_but_hears_of_those_at_hand() {
     let ready = async { while !is_ready().await {} };
     tokio::time::timeout(Duration::from_secs(30), ready).await.expect("its time has come");
     let given = worker.so_far().await.into_iter().any(|message| matches!(message, ToWorker::Assign { .. }));
-    assert!(!given, "it had room, was there, and the job was ready");
+    assert!(!given, "it had a free slot, was connected, and the job was ready");
     assert_eq!(hall.state(id).await, "retrying");
 }
 

@@ -84,7 +84,7 @@ impl TestWorker {
         }
         loop {
             let frame = tokio::time::timeout(LONG, self.session.next()).await;
-            let frame = frame.unwrap_or_else(|_| panic!("only heard {:?}", self.seen)).unwrap();
+            let frame = frame.unwrap_or_else(|_| panic!("received only {:?}", self.seen)).unwrap();
             let mut found = None;
             for message in frame {
                 match wanted(&message).filter(|_| found.is_none()) {

@@ -78,10 +78,10 @@ async fn l09_another_workers_lease_is_refused_and_nothing_changes() {
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "part");
     // The refused message did not complete the log either.
     worker.session.send(&[piece(&job, 4), job.passed()]).await.unwrap();
-    assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded", "its own is good");
+    assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded", "its own lease is valid");
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "partpart");
     worker.say(piece(&job, 8)).await;
-    assert_eq!(worker.refused(Word::Log).await.0, "lease_lost", "after the end it is nobody's");
+    assert_eq!(worker.refused(Word::Log).await.0, "lease_lost", "after the end no worker holds it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,7 +121,7 @@ async fn l14_many_sessions_share_many_jobs_and_none_is_done_twice() {
     };
     assert_eq!(hall.post("/api/v1/jobs", &jobs).await.status, 200);
     let all = futures_util::future::join_all(workers.into_iter().map(work)).await;
-    assert!(all.iter().all(|done| !done.is_empty()), "everyone had some");
+    assert!(all.iter().all(|done| !done.is_empty()), "every worker had some");
     let all: Vec<_> = all.into_iter().flatten().collect();
     assert_eq!((all.len(), all.iter().collect::<BTreeSet<_>>().len()), (400, 400));
 }

@@ -32,7 +32,7 @@ fn acts(store: &dyn Store, before: Option<u64>, limit: usize) -> Vec<(u64, Strin
 /// Every field is kept; numbers increase in the order of the units; pages start with the newest.
 pub fn acts_come_newest_first_in_pages(store: &dyn Store) {
     let client = Client::new(store);
-    client.unit(acting([entry(1, "a"), entry(2, "b")])).expect("nothing stands against it");
+    client.unit(acting([entry(1, "a"), entry(2, "b")])).expect("the unit is applied");
     client.commit([acting([entry(3, "c")]), acting([entry(3, "d")])]);
     assert_eq!(rows(store, None, 1), [AuditRow { n: 4, entry: entry(3, "d") }]);
     assert_eq!(acts(store, Some(4), 2), [(3, "c".to_owned()), (2, "b".to_owned())]);
@@ -57,11 +57,11 @@ pub fn an_act_leaves_no_feed_row(store: &dyn Store) {
 /// Audit entries are removed by age only, and no number is used again.
 pub fn a_prune_of_the_audit_takes_the_old_ones(store: &dyn Store) {
     let client = Client::new(store);
-    client.unit(acting([entry(1, "a"), entry(2, "b"), entry(3, "c")])).expect("nothing stands against it");
+    client.unit(acting([entry(1, "a"), entry(2, "b"), entry(3, "c")])).expect("the unit is applied");
     let before = |ms| Prune { audit_before: Some(at(ms)), ..Prune::default() };
     assert_eq!(client.prune(before(3)).audit, 2);
     assert_eq!(acts(store, None, 10), [(3, "c".to_owned())]);
     assert_eq!((client.prune(before(9)).audit, client.prune(before(9)).audit), (1, 0));
-    client.unit(acting([entry(4, "d")])).expect("nothing stands against it");
+    client.unit(acting([entry(4, "d")])).expect("the unit is applied");
     assert_eq!(acts(store, None, 10), [(4, "d".to_owned())]);
 }

@@ -28,7 +28,7 @@ fn submit(store: &dyn Store, job: &Job) -> Told {
         Ok(()) => (job.id, true),
         Err(conflicts) => match &conflicts[..] {
             [Conflict::KeyHeld { id, job: holder }] if *id == job.id => (holder.id, false),
-            other => panic!("a client of a held key was told {other:?}"),
+            other => panic!("a client of a held key received {other:?}"),
         },
     }
 }
@@ -100,14 +100,14 @@ fn check_rounds(store: &dyn Store, told: Vec<Mutex<Vec<Option<Told>>>>) {
         assert_eq!(ids.len(), 1, "round {round} made {ids:?}: {told:?}");
         assert_eq!(told.len(), CLIENTS);
         let same = |told: &Option<Told>| told.is_some_and(|(id, _)| id == ids[0]);
-        assert!(told.iter().all(same), "round {round} told {told:?}");
+        assert!(told.iter().all(same), "round {round} returned {told:?}");
         made.extend(ids);
     }
     let completed = wait(store.completed(None, ROUNDS + 1)).expect("completed jobs can be read");
     let mut completed: Vec<JobId> = completed.iter().map(|job| job.id).collect();
     completed.sort_unstable();
     made.sort_unstable();
-    assert_eq!(completed, made, "exactly the jobs that were told of are stored");
+    assert_eq!(completed, made, "exactly the acknowledged jobs are stored");
 }
 
 const CLAIMERS: usize = 32;

@@ -114,7 +114,7 @@ pub fn acts_are_told_after_reopening(fixture: &mut Fixture) {
             detail: String::new(),
         };
         let unit = Unit { audit: vec![entry], ..Unit::default() };
-        Client::new(fixture.store()).unit(unit).expect("nothing stands against it");
+        Client::new(fixture.store()).unit(unit).expect("the unit is applied");
     };
     acting(fixture, 1);
     acting(fixture, 2);

@@ -40,7 +40,7 @@ pub fn a_pruned_success_is_not_reused(store: &dyn Store) {
     let success = client.succeeded(Some("k"));
     client.prune_jobs([success.id]);
     let insert = Insert { job: client.fresh(Some("k")), reuse_since: Some(Time::EPOCH) };
-    client.unit(Unit { inserts: vec![insert], ..Unit::default() }).expect("the success is gone");
+    client.unit(Unit { inserts: vec![insert], ..Unit::default() }).expect("the success was removed");
     let completed = wait(store.completed(None, 10)).expect("completed jobs can be read");
     assert_eq!(completed, []);
 }

@@ -57,7 +57,7 @@ pub(super) fn main(monitor: i32, group: Option<&Path>) -> io::Result<()> {
 fn open_monitor(monitor: i32) -> io::Result<OwnedFd> {
     let monitor = Pid::from_raw(monitor).ok_or(io::ErrorKind::InvalidInput)?;
     let handle = pidfd_open(monitor, PidfdFlags::empty())?;
-    if getppid() == Some(monitor) { Ok(handle) } else { Err(io::Error::other("the monitor is gone")) }
+    if getppid() == Some(monitor) { Ok(handle) } else { Err(io::Error::other("the monitor has ended")) }
 }
 
 impl Supervisor {
@@ -66,7 +66,7 @@ impl Supervisor {
         loop {
             let ready = self.wait()?;
             if ready.contains(&Source::Monitor) {
-                return Err(io::Error::other("the monitor is gone"));
+                return Err(io::Error::other("the monitor has ended"));
             }
             if ready.contains(&Source::Orders) {
                 self.orders.receive()?;

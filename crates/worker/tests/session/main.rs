@@ -42,7 +42,7 @@ async fn end(connection: &mut Connection, wanted: AttemptId) -> End {
             Some(_) => {}
         }
     }
-    panic!("the session goes on, and {wanted} has no end");
+    panic!("the session continues, and {wanted} has no end");
 }
 
 /// Breaks the connection while a command runs, and answers the next hello only after the worker has stopped the
@@ -110,7 +110,7 @@ async fn a_session_is_not_renewed_with_attempts_that_were_stopped() {
     }
     rig.stand_still();
     assert_eq!(end(&mut connection, running()).await, End::Disconnect);
-    assert!(rig.accept().await.1.is_empty(), "the server learns that the attempt is not there any more");
+    assert!(rig.accept().await.1.is_empty(), "the hello names no attempt");
     rig.stop().await;
 }
 

@@ -69,7 +69,7 @@ async fn what_a_dead_slot_left_is_swept_by_the_next() {
         .into_iter()
         .for_each(|(pid, signal)| crate::rig::send(pid, signal));
     assert_eq!(running.wait().await.status, Status::LeaderLost);
-    assert!(!marker.is_gone(), "nobody was left to do it");
+    assert!(!marker.is_gone(), "no process was left to do it");
     eventually("the monitor is taken leave of", || {
         !std::path::Path::new(&format!("/proc/{monitor}")).exists()
     })
@@ -95,6 +95,6 @@ async fn a_process_that_hops_through_sessions_ends_with_its_slot() {
     hear(&mut running, "up", 1).await;
     let (supervisor, monitor) = pair(&running);
     drop(running);
-    eventually("the slot is gone", || !is_alive(supervisor) && !is_alive(monitor)).await;
+    eventually("the slot has ended", || !is_alive(supervisor) && !is_alive(monitor)).await;
     assert!(marker.is_gone(), "when the monitor ends, all has ended");
 }

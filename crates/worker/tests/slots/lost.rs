@@ -30,9 +30,9 @@ async fn a_killed_supervisor_takes_everything_with_it() {
     let (supervisor, monitor) = pair(&running);
     send(supervisor, Signal::KILL);
     assert_eq!(running.wait().await.status, Status::LeaderLost);
-    assert!(marker.is_gone(), "at the very moment the loss is told");
+    assert!(marker.is_gone(), "when the loss is reported");
     assert!(!is_alive(supervisor));
-    eventually("the monitor is gone", || !is_alive(monitor)).await;
+    eventually("the monitor has ended", || !is_alive(monitor)).await;
 }
 
 #[tokio::test]
@@ -42,8 +42,8 @@ async fn a_killed_monitor_takes_everything_with_it() {
     let (supervisor, monitor) = pair(&running);
     send(monitor, Signal::KILL);
     assert_eq!(running.wait().await.status, Status::LeaderLost);
-    assert!(marker.is_gone(), "at the very moment the loss is told");
-    eventually("the supervisor is gone", || !is_alive(supervisor) && !is_alive(monitor)).await;
+    assert!(marker.is_gone(), "when the loss is reported");
+    eventually("the supervisor has ended", || !is_alive(supervisor) && !is_alive(monitor)).await;
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_slot_that_died_idle_is_replaced() {
         let (supervisor, monitor) = (held.supervisor, held.monitor);
         assert_eq!(held.release().await, Status::Exit(0));
         send(if monitor_dies { monitor } else { supervisor }, Signal::KILL);
-        eventually("the slot is gone", || !is_alive(monitor)).await;
+        eventually("the slot has ended", || !is_alive(monitor)).await;
         let next = slots.acquire().await.run(Command::new(["true"])).await.expect("a slot");
         assert_eq!(next.wait().await.status, Status::Exit(0));
     }
@@ -80,7 +80,7 @@ async fn a_slot_without_monitor_gets_no_command() {
     send(supervisor, Signal::STOP);
     eventually("the supervisor is stopped", || is_stopped(supervisor)).await;
     send(monitor, Signal::KILL);
-    eventually("the monitor is gone", || !is_alive(monitor)).await;
+    eventually("the monitor has ended", || !is_alive(monitor)).await;
     let next = slots.acquire().await.run(Command::new(["true"])).await.expect("a slot");
     let ended = tokio::time::timeout(Duration::from_secs(60), next.wait()).await;
     send(supervisor, Signal::KILL);

@@ -86,7 +86,7 @@ async fn a_gigabyte_does_not_grow_memory() {
         eventually("the gigabyte was written", sleeps).await;
         let (supervisor, _) = pair(&running);
         let peak = status_kib(&supervisor.to_string(), "VmHWM");
-        assert!(peak < 32 << 10, "the supervisor had {peak} KiB");
+        assert!(peak < 32 << 10, "the supervisor used {peak} KiB");
         assert!(growth < 64 << 10, "the worker grew by {growth} KiB");
         running.stop(Duration::ZERO).await;
         let ended = running.wait().await;
@@ -112,7 +112,7 @@ async fn one_who_does_not_listen_holds_the_command_up_and_loses_nothing() {
     }
     while let Some(chunk) = running.next().await {
         if heard < total - (4 << 20) {
-            assert!(!directory.path().join("written").exists(), "written after {heard} bytes were heard");
+            assert!(!directory.path().join("written").exists(), "written after {heard} bytes were read");
         }
         heard += chunk.bytes.len();
     }
@@ -127,7 +127,7 @@ async fn a_command_that_nobody_listens_to_can_be_stopped() {
     let running = start(marker.mark(Command::script("trap '' TERM; cat /dev/zero"))).await;
     eventually("it runs", || !marker.is_gone()).await;
     running.stop(Duration::from_millis(50)).await;
-    eventually("it is gone though nothing was read", || marker.is_gone()).await;
+    eventually("it has ended although nothing was read", || marker.is_gone()).await;
     assert_eq!(running.wait().await.status, Status::Signal(9));
 }
 

@@ -39,7 +39,7 @@ async fn a_stopped_command_goes_with_its_whole_family() {
     let begin = Instant::now();
     running.stop(Duration::from_millis(200)).await;
     let ended = running.wait().await;
-    assert!(marker.is_gone(), "at the very moment the end is told");
+    assert!(marker.is_gone(), "when the end is reported");
     assert!(begin.elapsed() >= Duration::from_millis(200), "the grace was given");
     assert_eq!(ended.status, Status::Signal(9));
     assert!(ended.survivors_killed >= 2, "{ended:?}");
