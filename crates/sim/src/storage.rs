@@ -9,7 +9,7 @@ use crate::event::{Event, UnderWay};
 use crate::simulation::Sim;
 
 fn unknown() -> CommitError {
-    CommitError::Unknown { message: "the disk went away".to_owned() }
+    CommitError::Unknown { message: "the disk was lost".to_owned() }
 }
 
 fn failed(full: bool) -> CommitError {
@@ -22,7 +22,7 @@ impl Sim {
         let Some(at) = self.commits.iter().position(|commit| commit.result.is_none()) else { return };
         let units = self.commits[at].units.clone();
         let result = if self.faults.stopped {
-            Err(CommitError::Stopped { message: "the disk went away".to_owned() })
+            Err(CommitError::Stopped { message: "the disk was lost".to_owned() })
         } else if let Some(applied) = self.faults.unknown_commit.take() {
             self.faults.stopped = true;
             self.tally

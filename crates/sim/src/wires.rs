@@ -19,7 +19,7 @@ impl Sim {
     pub fn on_the_way(&mut self, ticket: Ticket, request: Request) -> Option<Request> {
         match (self.plant, request) {
             (Some(Plant::CancelSwallowed), Request::Cancel { id, failure }) if self.wire.percent(50) => {
-                self.trace.note(self.ms, &[id], || format!("the cancel goes nowhere: {failure:?}"));
+                self.trace.note(self.ms, &[id], || format!("the cancel is dropped: {failure:?}"));
                 self.answer(ticket, Ok(Answer::State(jobhall_core::StateName::Cancelled)));
                 None
             }

@@ -68,7 +68,7 @@ impl Checker {
             (Request::Show(id), Answer::Shown(shown)) => self.shown(shelf, *id, shown),
             (Request::Explain(id), Answer::Explained(explanation)) => {
                 let good = explanation.id == *id && !explanation.why.is_empty();
-                self.must(good, Invariant::Answer, &[*id], || format!("explains nothing: {explanation:?}"));
+                self.must(good, Invariant::Answer, &[*id], || format!("has no explanation: {explanation:?}"));
             }
             (Request::Renew(session), Answer::Noted) => {
                 let now = self.now.mono;
@@ -124,7 +124,7 @@ impl Checker {
                 let repeats = end.is_some_and(|end| end.repeats(*lease, worker, report));
                 let there = repeats && shelf.row(attempt.job).is_some();
                 self.must(!there, Invariant::Lease, &[attempt.job], || {
-                    format!("{attempt}: a report that repeats what ended it is refused: {report:?}")
+                    format!("{attempt}: a repetition of the report that ended it is refused: {report:?}")
                 });
             }
             (Request::Complete { id, attempt, report }, Rejected::Event(_)) => {

@@ -218,7 +218,8 @@ impl BlackBox {
             });
         }
         let fits = claims.last().is_none_or(|last| last.number <= job.life.claim);
-        self.checker.must(fits, Invariant::Lease, &[id], || format!("job {id} has claims of the future"));
+        self.checker
+            .must(fits, Invariant::Lease, &[id], || format!("job {id} has claims with future numbers"));
         let counted = u32::try_from(claims.len()).unwrap_or(u32::MAX);
         let silent = matches!(&job.life.state, State::Cancelled(defeat) if defeat.outcome == Outcome::Lost);
         self.checker.must(job.life.attempt == counted || silent, Invariant::Lease, &[id], || {
@@ -226,7 +227,8 @@ impl BlackBox {
         });
         for Claim { number, end, ended_at, .. } in claims {
             let new = self.checker.leases.insert(end.lease);
-            self.checker.must(new, Invariant::Lease, &[id], || format!("{id}-{number}: a lease given twice"));
+            self.checker
+                .must(new, Invariant::Lease, &[id], || format!("{id}-{number}: a lease assigned twice"));
             if ended_at.is_some() {
                 self.checker.holder_said(id, number, &end);
                 self.checker.ends.insert((id, number), end);

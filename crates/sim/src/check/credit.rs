@@ -127,7 +127,7 @@ impl Checker {
         let Some(&most) = allowed.get(&session) else { return };
         self.must(seen.assigned.cast_signed() <= most, Invariant::Credit, &[attempt.job], || {
             let (worker, assigned) = (&seen.worker, seen.assigned);
-            format!("{attempt} goes to {worker} as number {assigned}, which gave credit for {most}")
+            format!("{attempt} is assigned to {worker} as number {assigned}, which gave credit for {most}")
         });
         self.seen.push(("credit", "assigned within it"));
     }

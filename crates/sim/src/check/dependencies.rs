@@ -30,7 +30,7 @@ impl Checker {
         let id = job.id;
         if let Some(before) = job.spec.after.iter().find(|before| !self.is_met(job, **before)) {
             let state = self.rows.get(before).map(|row| row.life.state.name());
-            let text = format!("job {id} is {what}, but comes after job {before}, which is {state:?}");
+            let text = format!("job {id} is {what}, but depends on job {before}, which is {state:?}");
             self.fail(Invariant::Dependency, &[id, *before], text);
         }
     }
@@ -63,7 +63,7 @@ impl Checker {
         });
         self.seen.push(("dependencies", if cancelled { "cancelled along" } else { "failed along" }));
         self.must(caused && !job.spec.after_any, Invariant::Dependency, &[id], || {
-            format!("job {id} ended as {}, but nothing that it comes after did so", defeat.failure.reason)
+            format!("job {id} ended as {}, but none of its dependencies did", defeat.failure.reason)
         });
     }
 }

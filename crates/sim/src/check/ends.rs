@@ -77,7 +77,7 @@ impl Checker {
                     && before.life.claim == after.life.claim
                     && (!old.is_cancelled() || new.is_cancelled());
                 self.must(same, Invariant::Lease, &[id], || {
-                    format!("job {id} changed hands without a claim: {old:?} to {new:?}")
+                    format!("job {id} changed its holder without a claim: {old:?} to {new:?}")
                 });
             }
             (Some(held), None) => self.lease_ended(held, before, after),

@@ -91,7 +91,7 @@ impl Checker {
             let open = self.groups.get(&id).is_some_and(|group| !group.closed);
             let job = insert.job.id;
             self.must(made_here || open, Invariant::Group, &[job], || {
-                format!("job {job} joined group {id}, which is closed or not there")
+                format!("job {job} joined group {id}, which is closed or missing")
             });
         }
         for write in &unit.groups {

@@ -29,7 +29,7 @@ impl Checker {
         let Some(seen) = self.sessions.get_mut(&session) else {
             let age = now - self.started;
             return self.must(age >= lease_ms, Invariant::Renewed, &[], || {
-                format!("what is left of a session before the start ended {age} ms after it")
+                format!("a session from before the start ended {age} ms after it")
             });
         };
         seen.ended = true;
@@ -68,11 +68,11 @@ impl Checker {
             return self.fail(
                 Invariant::Suits,
                 &[id],
-                format!("{attempt} goes to a session that is not known"),
+                format!("{attempt} is assigned to an unknown session"),
             );
         };
         self.must(seen.connected && !seen.ended, Invariant::Suits, &[id], || {
-            format!("{attempt} goes to {}, which is not connected", seen.worker)
+            format!("{attempt} is assigned to {}, which is not connected", seen.worker)
         });
         let Some(row) = self.rows.get(&id).cloned() else {
             return self.fail(Invariant::Lease, &[id], format!("{attempt} is assigned, but not stored"));
@@ -100,7 +100,7 @@ impl Checker {
             && held.is_some_and(|held| held.lease.id == assignment.lease && held.lease.worker == seen.worker);
         self.must(good, Invariant::Lease, &[id], || {
             format!(
-                "{attempt} goes to {} with a lease that is not the stored one: {:?}",
+                "{attempt} is assigned to {} with a lease that is not the stored one: {:?}",
                 seen.worker, row.life
             )
         });

@@ -58,7 +58,7 @@ impl Checker {
             };
             if let Some(spec) = &change.spec {
                 self.must(after.spec == *spec, Invariant::Stored, &[change.id], || {
-                    "what is asked for from now on was not stored".to_owned()
+                    "the new spec was not stored".to_owned()
                 });
             }
             self.follows_up(unit, &before, &after);
@@ -115,7 +115,7 @@ impl Checker {
             (Some(before), Some(after)) if before.life != after.life => self.moved(&before, &after),
             (Some(before), Some(after)) => self.same_spec(&before.spec, &after.spec, id),
             (Some(_), None) => self.fail(Invariant::Stored, &[id], format!("job {id} is missing")),
-            (None, Some(_)) => self.fail(Invariant::Sound, &[id], format!("job {id} came from nowhere")),
+            (None, Some(_)) => self.fail(Invariant::Sound, &[id], format!("job {id} has an unknown origin")),
             (None, None) => {}
         }
     }
@@ -133,13 +133,13 @@ impl Checker {
         let life = &job.life;
         let zero = (life.attempt, life.lost, life.unaccepted, life.snoozed) == (0, 0, 0, 0);
         self.must(zero && life.claim <= 1, Invariant::Lease, &[id], || {
-            format!("job {id} is born old: {life:?}")
+            format!("job {id} was inserted with used counters: {life:?}")
         });
         if let Some(held) = life.state.held() {
             self.base.insert(id, 0);
             let lease = held.lease.id;
             let new = self.leases.insert(lease);
-            self.must(new, Invariant::Lease, &[id], || format!("job {id}: a lease is given twice"));
+            self.must(new, Invariant::Lease, &[id], || format!("job {id}: a lease is assigned twice"));
         }
         if let Some(key) = live_key(&job) {
             self.keys.entry(key).or_default().insert(id);
@@ -178,7 +178,7 @@ impl Checker {
         self.must(!old.0.is_terminal(), Invariant::Final, &[id], || {
             format!("job {id} was {} at rev {} and became {} at rev {}", old.0, old.1, new.0, new.1)
         });
-        self.must(new.1 > old.1, Invariant::Lease, &[id], || format!("job {id}: rev did not rise"));
+        self.must(new.1 > old.1, Invariant::Lease, &[id], || format!("job {id}: rev did not increase"));
     }
 
     pub(super) fn within_bounds(&mut self, job: &Job) {
@@ -294,7 +294,7 @@ impl Checker {
         known.push(Named { body: name.body, answer: name.answer.clone(), at: name.at });
         let jobs: Vec<_> = name.answer.iter().map(|submitted| submitted.id).collect();
         self.must(!remembered, Invariant::Key, &jobs, || {
-            format!("the name {:?} was stored again while it was remembered", name.key)
+            format!("the idempotency key {:?} was stored again before it expired", name.key)
         });
     }
 

@@ -19,7 +19,10 @@ impl Checker {
                 all.iter().any(|named| named.body == name.body && named.answer == answers)
             });
             self.must(same, Invariant::Key, &ids, || {
-                format!("the name {:?} is answered by {answers:?}, which was not stored for it", name.key)
+                format!(
+                    "the idempotency key {:?} is answered by {answers:?}, which was not stored for it",
+                    name.key
+                )
             });
         }
         for (wanted, answer) in submit.jobs.iter().zip(answers) {

@@ -79,7 +79,7 @@ impl Checker {
     pub(super) fn finish_known(&mut self, id: JobId, report: &Report) {
         let known = self.taken.get(&id).is_some_and(|all| all.contains(report));
         self.must(known, Invariant::External, &[id], || {
-            format!("job {id}: {report:?} is acknowledged, but was never taken")
+            format!("job {id}: {report:?} is acknowledged, but was never accepted")
         });
     }
 
