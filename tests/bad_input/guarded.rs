@@ -85,7 +85,7 @@ impl Guarded {
     /// The server works, has closed all connections, and never panicked.
     pub fn is_well(&self) {
         assert_eq!(self.get("/readyz").status, 200);
-        eventually("the end of connections that are over", || files(self.pid) <= self.files);
+        eventually("the close of ended connections", || files(self.pid) <= self.files);
         let said = self.said("hall");
         assert!(!said.contains("panicked"), "{said}");
     }

@@ -52,7 +52,7 @@ fn what_follows_a_good_request_on_its_connection_is_no_request() {
         + &hall.head("GET /livez", "Connection: close\r\n");
     let all = String::from_utf8_lossy(&hall.raw().say(three).rest()).into_owned();
     let statuses: Vec<_> = all.match_indices("HTTP/1.1 ").map(|(at, _)| &all[at + 9..at + 12]).collect();
-    assert_eq!(statuses, ["200", "404", "200"], "good ones in a row are answered in their order");
+    assert_eq!(statuses, ["200", "404", "200"], "pipelined valid requests are answered in order");
     hall.is_unharmed();
 }
 

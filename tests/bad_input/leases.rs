@@ -95,11 +95,11 @@ fn g2_l9_the_lease_of_another_worker_is_none() {
     let unknown = Given { id: "999999-1".to_owned(), lease: given.lease.clone() };
     let answer = one.of(&unknown, "outcome", PASSED);
     assert!(matches!(answer.code().as_str(), "not_found" | "lease_lost"), "{}", answer.body);
-    assert_eq!(job(&hall, id)["state"], "accepted", "nothing of this moved the job");
-    assert_eq!(one.of(&given, "outcome", PASSED).status, 200, "its own worker does");
-    assert_eq!(one.of(&given, "outcome", PASSED).status, 200, "and may say so again");
+    assert_eq!(job(&hall, id)["state"], "accepted", "none of this changed the job");
+    assert_eq!(one.of(&given, "outcome", PASSED).status, 200, "its own worker can");
+    assert_eq!(one.of(&given, "outcome", PASSED).status, 200, "and may repeat it");
     let other_word = one.of(&given, "outcome", r#"{"outcome":"failed"}"#);
-    assert_eq!(other_word.code(), "lease_lost", "but not otherwise");
+    assert_eq!(other_word.code(), "lease_lost", "but not with another outcome");
     assert_eq!(job(&hall, id)["state"], "succeeded");
     hall.is_well();
 }
@@ -119,7 +119,7 @@ fn g2_g8_a_lease_outlives_a_kill_but_not_its_term() {
     rig.hall().kill();
     rig.start(&short);
     let worker = Worker { rig: &rig, token: rig.token() };
-    assert_eq!(worker.of(&first, "outcome", PASSED).status, 200, "the lease is as good as before");
+    assert_eq!(worker.of(&first, "outcome", PASSED).status, 200, "the lease is still valid");
     // The accept was recent when the server was killed and may be lost: then the job was never accepted.
     eventually("the end of the other lease", || {
         ["retrying", "queued"].contains(&job(&rig, stale)["state"].as_str().unwrap())
@@ -132,6 +132,6 @@ fn g2_g8_a_lease_outlives_a_kill_but_not_its_term() {
     assert_eq!(worker.of(&third, "outcome", PASSED).status, 200);
     assert_eq!(job(&rig, stale)["state"], "succeeded");
     let log = |attempt: &str| rig.run(&["job", "log", attempt]).stdout;
-    assert_eq!(log(&kept.to_string()), b"before\n", "what came before the kill is there");
-    assert_eq!(log(&stale.to_string()), b"after\n", "and a stale word is in no log");
+    assert_eq!(log(&kept.to_string()), b"before\n", "output from before the kill is kept");
+    assert_eq!(log(&stale.to_string()), b"after\n", "and a stale chunk is in no log");
 }

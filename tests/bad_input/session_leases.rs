@@ -66,12 +66,12 @@ fn g2_l9_a_session_cannot_speak_about_what_another_holds() {
         format!(r#"[{{"hello":{{"version":1,"attempts":[{{"attempt":"{attempt}","lease":"{lease}"}}]}}}}]"#);
     let welcome = thief.say(frame(FINAL | TEXT, hello.as_bytes())).hear("welcome");
     assert_eq!((&welcome["kept"], &welcome["lost"][0]), (&serde_json::json!([]), &attempt.as_str().into()));
-    assert_eq!(job(&hall, &id)["state"], "accepted", "nothing of this moved the job");
+    assert_eq!(job(&hall, &id)["state"], "accepted", "none of this changed the job");
     let passed = format!(
         r#"[{{"outcome":{{"attempt":"{attempt}","lease":"{lease}","report":{{"outcome":"succeeded"}}}}}}]"#
     );
     assert_eq!(one.0.say(frame(FINAL | TEXT, passed.as_bytes())).hear("moved")["state"], "succeeded");
-    assert_eq!(hall.run(&["job", "log", &id]).stdout, b"", "and a foreign word is in no log");
+    assert_eq!(hall.run(&["job", "log", &id]).stdout, b"", "and a foreign chunk is in no log");
     drop((one, other, thief));
     hall.is_well();
 }
@@ -97,5 +97,5 @@ fn g2_g8_a_session_after_a_restart_cannot_bring_a_lease_that_ended() {
     late.is_refused(&attempt, &lease);
     let after = job(&rig, &id);
     assert_eq!((&before["state"], &before["attempts"]), (&after["state"], &after["attempts"]));
-    assert_eq!(rig.run(&["job", "log", &id]).stdout, b"", "and a stale word is in no log");
+    assert_eq!(rig.run(&["job", "log", &id]).stdout, b"", "and a stale chunk is in no log");
 }

@@ -14,12 +14,9 @@ use super::work;
 pub const NOT_JUDGED: [(&str, &str); 4] = [
     (
         "order among matching jobs",
-        "what the leader knew at the moment of a claim is not to be seen from outside",
+        "the knowledge of the leader at the time of a claim is not visible from outside",
     ),
-    (
-        "a renewed lease is kept",
-        "a kill loses the moment of the last renewal, so a lease may rightly end either way",
-    ),
+    ("a renewed lease is kept", "a kill loses the time of the last renewal, so a lease may end either way"),
     ("a pause before the next attempt", "how long it must be is known to the hall alone"),
     (
         "the report of a worker process after a cancel",
@@ -113,7 +110,7 @@ fn traces_are_attempts(aftermath: &Aftermath) {
         assert_eq!(*times, 1, "I3: {attempt} ran {times} times");
         let again = attempt.claim < job.life.claim;
         let passed = outcome(aftermath, *attempt) == Some(Outcome::Succeeded);
-        assert!(!(again && passed), "I3: {attempt} passed, and its job was done again");
+        assert!(!(again && passed), "I3: {attempt} succeeded, and its job ran again");
     }
     for attempt in aftermath.traces.ended.keys() {
         assert!(aftermath.traces.began.contains_key(attempt), "{attempt} ended and never began");

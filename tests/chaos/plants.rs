@@ -41,10 +41,10 @@ const PLANTS: [Plant; 16] = [
 fn every_planted_lie_is_caught_by_the_rule_meant_for_it() {
     let seed = seed();
     let aftermath = runtime().block_on(storm(One::new(), seed, 12));
-    assert_eq!(judge::violation(&aftermath), None, "seed {seed}: the hall itself is sound");
+    assert_eq!(judge::violation(&aftermath), None, "seed {seed}: the hall itself is correct");
     for (name, invariant, lie) in PLANTS {
         let mut planted = aftermath.clone();
-        assert!(lie(&mut planted), "seed {seed}: {name}: nothing to lie about");
+        assert!(lie(&mut planted), "seed {seed}: {name}: nothing to change");
         match judge::violation(&planted) {
             Some(violation) => {
                 assert_eq!(violation.invariant, invariant, "seed {seed}: {name}: {}", violation.text);

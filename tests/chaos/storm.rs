@@ -112,7 +112,7 @@ async fn still_at_work(customers: &mut JoinSet<()>, hands: &mut JoinSet<()>) {
     for set in [customers, hands] {
         if let Some(ended) = set.try_join_next() {
             ended.unwrap();
-            panic!("a client or worker left in the middle of the storm");
+            panic!("a client or worker ended during the run");
         }
     }
 }
@@ -136,7 +136,7 @@ async fn drained(client: &Client) {
 /// Follows the events over all restarts. A reported end must be final.
 async fn watch_events(client: Client, record: Record) {
     let mut events = client.events(None, Some("0"));
-    while let Some(event) = events.next().await.expect("a stream that outlives its hall") {
+    while let Some(event) = events.next().await.expect("a stream that survives restarts") {
         let change: Change = serde_json::from_str(&event.data).expect("the stream has only changes");
         record.count("events");
         if state(&change.state).is_terminal() {
@@ -167,7 +167,7 @@ async fn read<G: Ground>(mut ground: G, record: Record) -> Aftermath {
     for attempt in own.into_iter().filter(|attempt| there.contains(&attempt.job.get())) {
         let log = log(&client, attempt).await;
         let wanted = record.book().logs.get(&attempt).cloned();
-        assert_eq!(log, wanted, "{attempt}: the log is what was acknowledged, byte by byte");
+        assert_eq!(log, wanted, "{attempt}: the log is exactly what was acknowledged");
     }
     ground.stop();
     let stored = ground.stored().await;

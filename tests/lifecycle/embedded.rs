@@ -9,7 +9,7 @@ use jobhall_tests::{Process, Rig, Signal, descendants, eventually, jobhall, mark
 fn alone(rig: &Rig, words: &[&str]) -> std::process::Command {
     // The default address must be free; with a server there this test would prove nothing.
     let taken = TcpStream::connect("127.0.0.1:7450").is_ok();
-    assert!(!taken, "not proven: a hall of someone else is running on 127.0.0.1:7450");
+    assert!(!taken, "not proven: another server is running on 127.0.0.1:7450");
     let mut command = jobhall();
     let home = rig.folder();
     for name in ["HOME", "TMPDIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {

@@ -139,7 +139,7 @@ fn workers_are_never_used_beyond_what_they_have_and_all_is_given_back_over_kills
     assert_eq!(rig.run(&wait).status.code(), Some(0), "every job succeeds");
     let most = most_in_use(&lines(&traces(&rig)));
     assert_eq!(most, WORKERS.map(|name| (name.to_owned(), GPUS)).into(), "exactly all of it");
-    eventually("all to be given back", || {
+    eventually("all resources to be released", || {
         in_use(&rig) == WORKERS.map(|name| (name.to_owned(), String::new()))
     });
 }

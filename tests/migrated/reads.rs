@@ -75,7 +75,7 @@ pub fn outputs_are_there(rig: &Rig, id: &str) {
     assert_eq!(text(&rig.run(&["job", "artifact", id, "report.txt"]).stdout), "kept by 0.1.0\n");
     assert_eq!(rig.run(&["job", "artifact", id, "deep/data.bin"]).stdout, (0..64).collect::<Vec<u8>>());
     let result = serde_json::json!({ "sum": 3, "words": ["passed", "poison"] });
-    assert_eq!(show(rig, id)["result"], result, "what users store is not rewritten");
+    assert_eq!(show(rig, id)["result"], result, "data of users is not rewritten");
 }
 
 pub fn tokens_reach_what_they_did(rig: &Rig, secrets: &Value) {

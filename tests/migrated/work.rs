@@ -101,7 +101,7 @@ pub fn ends_are_right(rig: &Rig, golden: &[Known]) {
     let jobs = all_jobs(rig);
     let find = |id: &str| jobs.iter().find(|job| job["id"].as_u64() == id.parse().ok()).unwrap();
     let early = jobs.iter().find(|job| job["key"] == "early-passed").unwrap();
-    assert_eq!(early["result"], serde_json::json!({ "version": 8 }), "the outcome that came early counts");
+    assert_eq!(early["result"], serde_json::json!({ "version": 8 }), "the early outcome counts");
     let cancelled = [
         ("original, leased", "copy_won"),
         ("cancel requested", "cancelled"),

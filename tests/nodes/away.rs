@@ -33,7 +33,7 @@ fn judge(path: &str, answer: &Answer) {
     assert!(["unavailable", "no_leader"].contains(&answer.code().as_str()), "{path}: {answer:?}");
     assert!(
         !answer.body.contains("whether the request was executed"),
-        "a read does nothing: {path}: {answer:?}"
+        "a read changes nothing: {path}: {answer:?}"
     );
 }
 
@@ -68,7 +68,7 @@ fn while_the_database_is_away_every_node_says_so_and_when_to_ask_again() {
         });
     }
     cluster.start_again();
-    eventually("the hall to be back", || {
+    eventually("the hall to be available", || {
         crowd.nodes.iter().all(|node| get(node, "/readyz", "").status == 200)
     });
     for node in 0..2 {

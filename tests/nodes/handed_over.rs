@@ -46,7 +46,7 @@ fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
     for (id, _, go) in &jobs {
         // Its worker has reconnected and named the attempt.
         let taken_up = |state: &serde_json::Value| state == "accepted" || state == "running";
-        eventually("it to be taken up", || taken_up(&crowd.job(other, id)["state"]));
+        eventually("it to continue", || taken_up(&crowd.job(other, id)["state"]));
         std::fs::write(go, "").unwrap();
         crowd.until(other, id, "succeeded");
         let job = crowd.job(other, id);
@@ -57,7 +57,7 @@ fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
     crowd.until(other, &late, "succeeded");
     assert!(jobs.iter().all(|(_, file, _)| begun(file) == 1), "nothing was run twice");
     crowd.start(holder);
-    assert_eq!(crowd.job(holder, &late)["state"], "succeeded", "and the old one is a follower now");
+    assert_eq!(crowd.job(holder, &late)["state"], "succeeded", "and the old leader is a follower now");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_holder_that_was_held_up_commits_nothing_more_and_becomes_a_follower() {
     jobhall_tests::signal(pid, Signal::CONT);
     let answer = late.answer();
     assert_ne!(answer.status / 100, 2, "{answer:?}");
-    eventually("the old holder to be a follower", || {
+    eventually("the old leader to be a follower", || {
         text(&crowd.nodes[holder].run(&["job", "show", &id, "--json"]).stdout).contains("succeeded")
     });
     assert_eq!(crowd.holder(holder), Some(other), "both agree");
@@ -131,7 +131,7 @@ fn up_brings_a_worker_that_works_whichever_node_holds_the_leadership() {
     crowd.until(0, &first, "succeeded");
     crowd.nodes[0].hall().kill();
     std::fs::copy(crowd.nodes[0].data().join("admin.token"), up.data().join("admin.token")).unwrap();
-    eventually("the leadership to be there", || up.run(&["nodes"]).status.success());
+    eventually("a node to lead", || up.run(&["nodes"]).status.success());
     let id =
         up.json(&["job", "submit", "exec", "--params", r#"{"script":"true"}"#, "--json"])["id"].to_string();
     eventually("its own worker", || up.json(&["job", "show", &id, "--json"])["state"] == "succeeded");
@@ -144,15 +144,19 @@ fn an_up_that_holds_the_leadership_and_is_told_to_stop_serves_the_hall_until_its
     let mut up = jobhall_tests::Rig::new();
     up.start(&["up", "--slots", "1", "--database", &url]);
     crowd.nodes[0].hall().kill();
-    eventually("the leadership to be at the other", || crowd.holder_url() == up.url());
+    eventually("the other node to lead", || crowd.holder_url() == up.url());
     crowd.start(0);
     let (script, file, go) = waiting(&crowd, "one");
     let id = crowd.submit(0, &script, &["--max-attempts", "1"]);
     eventually("it to begin", || begun(&file) == 1);
     up.hall().signal(Signal::TERM);
-    eventually("it to say so", || up.said("hall").contains("stopping: running jobs"));
+    eventually("its message", || up.said("hall").contains("stopping: running jobs"));
     let next = crowd.submit(0, "true", &[]);
-    assert_eq!(crowd.job(0, &next)["state"], "queued", "the worker of the one that stops takes nothing more");
+    assert_eq!(
+        crowd.job(0, &next)["state"],
+        "queued",
+        "the worker of the stopping node takes no further job"
+    );
     std::fs::write(&go, "").unwrap();
     assert_eq!(up.hall().wait().code(), Some(0), "{}", up.said("hall"));
     crowd.until(0, &id, "succeeded");
@@ -184,7 +188,7 @@ fn a_log_is_followed_to_its_end_over_the_death_of_the_holder() {
         (name, crowd.nodes[other].spawn(command, name))
     })
     .collect();
-    eventually("both to have heard", || {
+    eventually("both to have received output", || {
         ["text", "frames"].iter().all(|name| crowd.nodes[other].said(name).contains("begun"))
     });
     crowd.nodes[holder].hall().kill();

@@ -32,14 +32,14 @@ fn a_thousand_rows_of_one_transaction_become_a_thousand_jobs_over_kills_and_paus
     crowd.database.sql(ask);
     crowd.nodes[first].hall().kill();
     let second = 1 - first;
-    eventually("the other to take the rows", || crowd.database.sql(taken) == "1000");
+    eventually("the other node to take the rows", || crowd.database.sql(taken) == "1000");
     crowd.start(first);
     // A node that is suspended while rows arrive takes none of them when it resumes.
     crowd.database.sql(ask);
     crowd.nodes[second].hall().signal(Signal::STOP);
     eventually("all rows to be jobs", || crowd.database.sql(taken) == "2000");
     crowd.nodes[second].hall().signal(Signal::CONT);
-    eventually("the leadership to be elsewhere", || crowd.holder(first) == Some(first));
+    eventually("another node to lead", || crowd.holder(first) == Some(first));
     eventually("the inbox to be empty", || crowd.database.sql("SELECT count(*) FROM jobhall.inbox") == "0");
     let each = "SELECT count(*), count(DISTINCT params), min(copies), max(copies)
         FROM (SELECT params, count(*) AS copies FROM jobhall.specs GROUP BY params) AS each";

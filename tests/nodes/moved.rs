@@ -251,7 +251,7 @@ fn a_move_that_is_killed_leaves_nothing_and_can_be_done_again() {
     // The move is slow after the jobs, so that it can be interrupted there.
     slow(&database, "INSERT ON jobhall.idempotency_keys");
     killed_move(&rig, &database);
-    assert!(!rig.data().join("jobs.db.moved").exists(), "it was far from its end");
+    assert!(!rig.data().join("jobs.db.moved").exists(), "it was not near its end");
     // Waits for the end of the transaction.
     database.sql("DROP TRIGGER slow ON jobhall.idempotency_keys");
     let left =

@@ -35,7 +35,7 @@ fn works_and_goes_on_without_its_holder(mut crowd: Crowd, heard: &str) {
         jobs.as_array().is_some_and(|jobs| jobs.len() == 1 && jobs[0]["state"] == "succeeded")
     });
     crowd.start(holder);
-    assert_eq!(crowd.job(holder, &late)["state"], "succeeded", "and the old one is a follower now");
+    assert_eq!(crowd.job(holder, &late)["state"], "succeeded", "and the old leader is a follower now");
     let said = [0, 1].map(|at| crowd.nodes[at].said("hall")).concat();
     assert!(!said.contains("prepared statement"), "{said}");
 }

@@ -101,7 +101,7 @@ async fn parked(hall: &Server, polls: usize) -> Result<u64, Failed> {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    Err("not every poll came to wait".into())
+    Err("not every poll is waiting".into())
 }
 
 /// Ends an assigned job, so that it is not assigned to another poll.

@@ -96,7 +96,7 @@ async fn first_line(command: &mut Command) -> Result<(Child, String), Failed> {
     let mut line = String::new();
     BufReader::new(out).read_line(&mut line).await?;
     if line.is_empty() {
-        return Err(format!("{command:?} ended at once").into());
+        return Err(format!("{command:?} ended immediately").into());
     }
     Ok((child, line))
 }

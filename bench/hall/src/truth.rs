@@ -67,7 +67,7 @@ async fn completed(hall: &Server, client: &mut Connection, id: u64) -> Result<()
         match job["state"].as_str() {
             Some("succeeded") => return Ok(()),
             Some("failed" | "crashed" | "cancelled") => {
-                return Err(format!("a job ended badly: {job}").into());
+                return Err(format!("a job failed: {job}").into());
             }
             _ => tokio::time::sleep(Duration::from_millis(2)).await,
         }

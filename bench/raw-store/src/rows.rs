@@ -351,7 +351,7 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 fn one(rows: usize) -> Result<(), Failed> {
-    if rows == 1 { Ok(()) } else { Err("a job was not as it should be".into()) }
+    if rows == 1 { Ok(()) } else { Err("a job has an unexpected state".into()) }
 }
 
 /// Fails unless the store contains exactly these jobs, each with its spec, and one feed row per commit.

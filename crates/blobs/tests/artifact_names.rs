@@ -111,7 +111,7 @@ proptest! {
         if let Ok(name) = ArtifactName::new(&name) {
             let path = Path::new(name.as_str());
             assert!(path.components().all(|part| matches!(part, Component::Normal(_))));
-            assert_eq!(path.components().count(), name.segments().count(), "no system sees other segments");
+            assert_eq!(path.components().count(), name.segments().count(), "every system sees the same segments");
         }
     }
 }

@@ -65,7 +65,7 @@ fn fill(hall: &Hall, first: u32) -> u32 {
             Err(other) => panic!("{other:?}"),
         }
     }
-    panic!("the disk never was full");
+    panic!("the disk was never full");
 }
 
 fn assert_whole(hall: &Hall, until: u32) {
@@ -91,7 +91,7 @@ fn a_full_disk_refuses_objects_and_goes_on_when_there_is_room() {
     assert!(more > refused + 5, "the same store continues");
     let nothing_wanted = Verdicts { referenced: &|_| false, gone: &|_| true };
     let collected = hall.blobs.collect(nothing_wanted, NOW_MS + HOUR_MS, HOUR_MS).unwrap();
-    assert_eq!(collected.objects, u64::from(more), "collecting needs no room");
+    assert_eq!(collected.objects, u64::from(more), "collecting needs no space");
 }
 
 #[test]

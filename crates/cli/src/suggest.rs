@@ -46,7 +46,7 @@ mod tests {
             assert_eq!(nearest(slip, states), Some(meant), "{slip}");
         }
         assert_eq!(nearest("elephant", states), None);
-        assert_eq!(nearest("queued", states), None, "it is right already");
+        assert_eq!(nearest("queued", states), None, "it is already correct");
         assert_eq!(hint("runing", states), "; did you mean \"running\"?");
         assert_eq!(hint("x", []), "");
     }

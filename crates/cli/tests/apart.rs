@@ -145,7 +145,7 @@ fn a_worker_never_has_more_jobs_than_slots_and_does_them_all() {
         assert_eq!(
             apart.show(id)["state"].as_str(),
             Some("queued"),
-            "no slot is free, so nothing was asked for"
+            "no slot is free, so no job is requested"
         );
     }
     std::fs::write(&gate, "").unwrap();
@@ -190,8 +190,8 @@ fn a_worker_drains_at_the_first_signal_and_stops_at_the_second() {
     std::fs::write(&gate, "").unwrap();
     eventually("the end of the first", || apart.show("1")["state"].as_str() == Some("succeeded"));
     apart.submit("true");
-    assert!(apart.worker.try_wait().unwrap().is_none(), "the second is at hand");
-    assert_eq!(apart.show("3")["state"].as_str(), Some("queued"), "nothing more is taken");
+    assert!(apart.worker.try_wait().unwrap().is_none(), "the second is running");
+    assert_eq!(apart.show("3")["state"].as_str(), Some("queued"), "no further job is taken");
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     eventually("its end", || apart.worker.try_wait().unwrap().is_some());
     // The worker sent a leave, so its lease ends immediately and not when it expires.

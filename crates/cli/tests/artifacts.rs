@@ -189,7 +189,7 @@ fn logs_tell_their_streams() {
     let hall = Hall::up();
     let run = hall.run(&["run", "--", "sh", "-c", "echo out; echo err >&2; printf '\\377\\n'"]);
     assert!(run.status.success(), "{}", text(&run.stderr));
-    assert_eq!(run.stdout, b"out\n\xff\n", "standard output alone, byte by byte");
+    assert_eq!(run.stdout, b"out\n\xff\n", "standard output only, unchanged");
     assert!(text(&run.stderr).contains("err\n"), "{}", text(&run.stderr));
 
     let log = |words: &[&str]| hall.run(&[&["job", "log", "1"], words].concat()).stdout;
@@ -279,5 +279,5 @@ fn large_output_and_large_artifacts_grow_neither_hall_nor_worker() {
     hall.run(&["job", "artifact", "2", "zeros", "-o", file.to_str().unwrap()]);
     assert_eq!(fs::metadata(&file).unwrap().len(), 200 << 20);
     let downloaded = peak(server);
-    assert!(downloaded.saturating_sub(before[0]) >> 10 <= 64, "a download grows nothing either");
+    assert!(downloaded.saturating_sub(before[0]) >> 10 <= 64, "a download needs no more memory either");
 }

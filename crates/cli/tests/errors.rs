@@ -33,7 +33,11 @@ fn check(output: &Output, exit: i32, said: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(exit), "{stderr}");
     assert!(stderr.contains(said), "{stderr}");
-    assert!(output.stdout.is_empty(), "talk is not data: {}", String::from_utf8_lossy(&output.stdout));
+    assert!(
+        output.stdout.is_empty(),
+        "messages are not on standard output: {}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
 #[test]
@@ -68,7 +72,7 @@ fn a_wrong_key_in_a_file_is_told_with_its_line() {
         2,
         "jobhall.toml:2: unknown key \"sevrer\"; did you mean \"server\"?",
     );
-    assert!(machine.run(&["help", "exit-codes"]).status.success(), "help works all the same");
+    assert!(machine.run(&["help", "exit-codes"]).status.success(), "help works anyway");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn what_failed_is_tried_again_as_a_new_group() {
     assert_eq!(made.status.code(), Some(100), "{}", text(&made.stderr));
     let group: Value = serde_json::from_slice(&made.stdout).unwrap();
     let counts = |group: &Value| ["succeeded", "failed"].map(|name| group["counts"][name].as_u64().unwrap());
-    assert_eq!(counts(&group), [1, 2], "the one behind fell with it");
+    assert_eq!(counts(&group), [1, 2], "the dependent job failed too");
     std::fs::write(&flag, "").unwrap();
     let retried = up.run(&["group", "retry", &group["id"].to_string(), "--wait", "--json"]);
     assert_eq!(retried.status.code(), Some(0), "{}", text(&retried.stderr));

@@ -74,7 +74,7 @@ fn names_come_from_a_flag_a_variable_or_a_file_of_ones_own() {
         let mut command = jobhall();
         command.args(["server", "--listen", "127.0.0.1:0", "--data", "data"]).args(words);
         let output = command.current_dir(project.path()).env("JOBHALL_HOST", variable).output().unwrap();
-        assert!(!project.path().join("data").exists(), "nothing is made for a hall that may not be");
+        assert!(!project.path().join("data").exists(), "nothing is created for a server that may not start");
         (output.status.code(), text(&output.stderr))
     };
     for (words, file, variable, told) in [

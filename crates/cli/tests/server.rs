@@ -84,7 +84,7 @@ fn a_worker_that_dies_is_started_again_and_its_job_is_not_lost() {
     assert_eq!(
         up.json(&["job", "show", "1", "--json"])["state"].as_str(),
         Some("running"),
-        "until its lease ends"
+        "until its lease expires"
     );
 }
 
@@ -120,7 +120,7 @@ fn two_halls_never_share_a_directory() {
     assert!(text(&output.stderr).contains("another"), "{}", text(&output.stderr));
     let output =
         jobhall().args(["server", "--listen", "0.0.0.0:0", "--data"]).arg(up.data()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "not beyond this machine without TLS");
+    assert_eq!(output.status.code(), Some(2), "only on this machine without TLS");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn without_a_hall_a_command_runs_on_one_of_its_own() {
         command.env("TMPDIR", home.path()).current_dir(home.path()).output().unwrap()
     };
     if std::net::TcpStream::connect("127.0.0.1:7450").is_ok() {
-        panic!("not proven: a hall of someone else is running on 127.0.0.1:7450");
+        panic!("not proven: another server is running on 127.0.0.1:7450");
     }
     let output = run(&["run", "--", "sh", "-c", "pwd; exit 4"]);
     assert_eq!(output.status.code(), Some(100), "{}", text(&output.stderr));

@@ -50,7 +50,7 @@ fn a_hall_with_tls_works_with_its_worker_and_with_those_who_believe_it() {
     let program = env!("CARGO_BIN_EXE_jobhall");
     let script = format!(r#"{{"script":"test -n \"$JOBHALL_PIN\"; {program} progress 1/2"}}"#);
     let inside = ask(&up, "localhost", "ca.pem", &["job", "submit", "exec", "--wait", "--params", &script]);
-    assert_eq!(inside.status.code(), Some(0), "a job reaches its hall: {}", text(&inside.stderr));
+    assert_eq!(inside.status.code(), Some(0), "a job can reach its server: {}", text(&inside.stderr));
     let named = ask(&up, "127.0.0.1", "ca.pem", &["worker", "list"]);
     assert_eq!(named.status.code(), Some(3));
     assert!(text(&named.stderr).contains("another name"), "{}", text(&named.stderr));
@@ -80,5 +80,5 @@ fn other_machines_are_served_only_with_tls_or_on_the_users_word() {
     let open = server(&["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()]);
     assert_eq!(open.status.code(), Some(2));
     assert!(text(&open.stderr).contains("mode 600"), "{}", text(&open.stderr));
-    assert!(!folder.path().join("data").exists(), "nothing is made before it is clear that it can be served");
+    assert!(!folder.path().join("data").exists(), "nothing is created before the checks");
 }

@@ -28,7 +28,7 @@ fn a_token_is_made_used_listed_and_revoked() {
     assert_eq!(near.status.code(), Some(0), "{}", text(&near.stderr));
     assert_eq!(run(&["job", "submit", "t"]).status.code(), Some(4), "another queue");
     up.told(&["job", "submit", "t"]);
-    assert_eq!(run(&["job", "show", "2"]).status.code(), Some(5), "as if it were not there");
+    assert_eq!(run(&["job", "show", "2"]).status.code(), Some(5), "as if it did not exist");
     assert_eq!(run(&["token", "list"]).status.code(), Some(4));
     let list = up.told(&["token", "list"]);
     assert!(list.contains("ci-*") && !list.contains(secret), "{list}");
@@ -109,7 +109,7 @@ fn a_job_tells_how_far_it_is_and_its_token_dies_with_it() {
     assert_eq!(show().status.code(), Some(0));
     std::fs::write(up.folder.path().join("go"), "").unwrap();
     up.told(&["job", "wait", &id]);
-    assert_eq!(show().status.code(), Some(4), "it died with the lease");
+    assert_eq!(show().status.code(), Some(4), "it expired with the lease");
     let outside = up.run(&["progress", "1/2"]);
     assert_eq!(outside.status.code(), Some(2), "{}", text(&outside.stderr));
 }
@@ -133,7 +133,7 @@ fn no_credential_but_its_own_is_in_reach_of_a_job() {
     let log = up.told(&["job", "log", &id]);
     assert!(log.contains("the end") && log.contains("passed jobhall"), "{log}");
     let found: Vec<_> = log.lines().filter(|line| line.contains("jh_")).collect();
-    assert!(!found.is_empty(), "its own is there");
+    assert!(!found.is_empty(), "its own token is there");
     for line in found {
         assert!(line.starts_with("JOBHALL_TOKEN=jh_job_"), "{line}");
     }

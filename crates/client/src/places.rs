@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(places.now().of(&route).as_str(), "http://b:2/below/types/a%2Fb?q=1");
         places.leave(&places.now());
         places.leave(&places.now());
-        assert_eq!(places.now().name(), "http://a:1", "and round again");
+        assert_eq!(places.now().name(), "http://a:1", "and back to the first");
     }
 
     #[test]

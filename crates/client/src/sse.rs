@@ -161,7 +161,7 @@ data: cut";
         let mut parser = Parser::after("41");
         assert_eq!(parser.push(b"data: x\n\n").unwrap(), [event("41", "message", "x")]);
         assert_eq!(parser.push(b"id: 42\ndata: half").unwrap(), []);
-        assert_eq!(parser.last_id(), "41", "the half event is to be sent again");
+        assert_eq!(parser.last_id(), "41", "the partial event is sent again");
     }
 
     #[test]

@@ -108,6 +108,6 @@ mod tests {
         assert_eq!(failures.0.lock().unwrap().len(), ADDRESSES + 1);
         assert!(failures.count_at(address(30_000), start).wait_s.is_some());
         failures.count_at(address(30_001), start + STRETCH);
-        assert_eq!(failures.0.lock().unwrap().len(), 1, "what is over is forgotten");
+        assert_eq!(failures.0.lock().unwrap().len(), 1, "ended intervals are removed");
     }
 }

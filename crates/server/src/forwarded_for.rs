@@ -89,7 +89,7 @@ mod tests {
             ours.sign(&mut headers, forwarded_for());
             let told = take(&mut headers, by);
             assert_eq!(told.map(|told| (told.from.0, told.secure)).is_some(), believed);
-            assert!(headers.is_empty(), "they go no further");
+            assert!(headers.is_empty(), "they are not forwarded");
         }
     }
 

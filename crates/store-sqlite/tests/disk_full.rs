@@ -52,7 +52,7 @@ fn fill(store: &Sqlite, first: u64) -> u64 {
             Err(other) => panic!("{other:?}"),
         }
     }
-    panic!("the disk never was full");
+    panic!("the disk was never full");
 }
 
 fn pairs(store: &Sqlite) -> u64 {

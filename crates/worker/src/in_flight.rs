@@ -221,7 +221,7 @@ mod tests {
         held.keep(message(vec![log(), outcome()]).0);
         assert_eq!((held.busy(), held.0.len()), (0, 1), "free, though not yet answered");
         held.lose_running();
-        assert!(held.goes_on(attempt()), "nothing of it runs");
+        assert!(held.goes_on(attempt()), "none of it runs");
         held.lose_all();
         assert!(!held.goes_on(attempt()));
     }
@@ -234,11 +234,11 @@ mod tests {
             held.keep(piece);
             held.hear(word);
             assert_eq!(*orders.borrow(), Order::Lost);
-            assert_eq!(answer.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it waits no longer");
+            assert_eq!(answer.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it no longer waits");
             held.hear(ToWorker::Cancel { attempt: attempt(), timed_out: false });
-            assert_eq!(*orders.borrow(), Order::Lost, "an order never falls");
+            assert_eq!(*orders.borrow(), Order::Lost, "an order never decreases");
             assert!(held.keep(message(vec![outcome()]).0).is_empty());
-            assert!(held.list().is_empty() && !held.goes_on(attempt()), "nor is it named when coming back");
+            assert!(held.list().is_empty() && !held.goes_on(attempt()), "nor is it named in the next hello");
         }
     }
 

@@ -117,7 +117,7 @@ mod tests {
         ] {
             assert_eq!(kind(&content), expected);
         }
-        assert!(kind(&string(inline)).starts_with("\"x"), "exactly the limit is not past it");
+        assert!(kind(&string(inline)).starts_with("\"x"), "exactly the limit is allowed");
     }
 
     #[test]

@@ -99,7 +99,10 @@ mod tests {
         assert!(!term.is_unanswered(at(start, 14)) && term.is_unanswered(at(start, 15)));
         assert!(!term.is_over(at(start, 24)) && term.is_over(at(start, 25)));
         term.renewed();
-        assert!(!term.is_over(at(start, 34)) && term.is_over(at(start, 35)), "it counts from the question");
+        assert!(
+            !term.is_over(at(start, 34)) && term.is_over(at(start, 35)),
+            "it counts from when the renewal was sent"
+        );
         assert!(term.is_due(at(start, 20)));
     }
 

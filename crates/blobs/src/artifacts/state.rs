@@ -130,6 +130,6 @@ mod tests {
             assert!(parse(&changed).unwrap_err().is_damage(), "bit {bit}");
         }
         let long = [&whole[..], &[0; 2_000]].concat();
-        assert!(parse(&long).unwrap_err().is_damage(), "no write is as long as that");
+        assert!(parse(&long).unwrap_err().is_damage(), "no write is that long");
     }
 }

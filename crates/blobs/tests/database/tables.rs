@@ -105,7 +105,7 @@ impl FileStore for Tables {
         let rows = self.query(sql, &[(&name, Type::TEXT)]);
         let row = rows.first()?;
         let (bytes, content): (i64, Vec<u8>) = (row.get(0), row.get(1));
-        assert_eq!(bytes, i64::try_from(content.len()).unwrap(), "{name} has as many bytes as it says");
+        assert_eq!(bytes, i64::try_from(content.len()).unwrap(), "{name} has the recorded length");
         Some(content)
     }
 

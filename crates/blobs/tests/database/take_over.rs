@@ -140,7 +140,11 @@ fn writes_and_a_take_over_exclude_each_other() {
             let seen = said(&taken_over(&tables));
             (writer.join().unwrap(), seen)
         });
-        assert_eq!(seen == b"one.", written, "round {round}: what the next holder sees first stays so");
+        assert_eq!(
+            seen == b"one.",
+            written,
+            "round {round}: what the next leader reads first does not change"
+        );
     }
 }
 

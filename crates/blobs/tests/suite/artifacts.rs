@@ -74,7 +74,7 @@ pub fn a_torn_record_was_never_acknowledged_and_the_next_one_takes_its_place() {
     let hall = hall.reopened();
     assert_eq!(names(&hall, ATTEMPT), ["a"]);
     keep(&hall, ATTEMPT, "c", b"three");
-    assert!(hall.len(MANIFEST) < whole - 1, "nothing is left of the torn one");
+    assert!(hall.len(MANIFEST) < whole - 1, "nothing is left of the partial one");
     let hall = hall.reopened();
     assert_eq!(names(&hall, ATTEMPT), ["a", "c"]);
     assert!(sound < whole);
@@ -93,6 +93,6 @@ pub fn damage_is_an_error_and_takes_no_object() {
     let later = NOW_MS + 99 * HOUR_MS;
     let verdicts = jobhall_blobs::Verdicts { referenced: &|_| false, gone: &|_| false };
     let collected = hall.blobs.collect(verdicts, later, HOUR_MS).unwrap();
-    assert_eq!((collected.objects, collected.unread), (0, 1), "any object may be meant");
+    assert_eq!((collected.objects, collected.unread), (0, 1), "it may refer to any object");
     assert!(hall.blobs.objects().exists(&loose).unwrap());
 }

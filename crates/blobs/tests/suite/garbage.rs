@@ -82,7 +82,7 @@ impl World {
             Act::Put(n) => self.put(n),
             Act::Keep { job, name, content } => {
                 self.put(content);
-                assert!(self.keep(job, name, content), "what was just put can be kept");
+                assert!(self.keep(job, name, content), "a stored object can be kept");
             }
             Act::KeepLate { job, name, content } => {
                 let there = self.hall().blobs.objects().exists(&Digest::of(&self::content(content))).unwrap();

@@ -137,7 +137,7 @@ pub fn a_complete_log_takes_nothing_new() {
     hall.say(b"all there is", false);
     let info = LogInfo { len: 12, truncated: false, finished: true };
     for _ in 0..2 {
-        assert_eq!(hall.blobs.logs().finish(ATTEMPT, NOW_MS).unwrap(), info, "again changes nothing");
+        assert_eq!(hall.blobs.logs().finish(ATTEMPT, NOW_MS).unwrap(), info, "a repetition changes nothing");
         assert!(hall.blobs.logs().is_finished(ATTEMPT).unwrap());
         let append = |offset, bytes| hall.blobs.logs().append(ATTEMPT, &chunk(offset, bytes), NO_LIMIT, true);
         assert_eq!(append(4, b"there is").unwrap().len, 12, "a repetition");
@@ -153,7 +153,7 @@ pub fn a_log_never_written_reads_as_empty() {
     assert_eq!(logs.read(ATTEMPT, ByteRange::All, 10).unwrap().bytes, b"");
     let error = logs.read(ATTEMPT, ByteRange::From(0), 10).unwrap_err();
     assert!(matches!(error, ReadError::Range(RangeError::Unsatisfiable { total: 0 })), "{error}");
-    assert_eq!(hall.place.count("logs"), 0, "looking made nothing");
+    assert_eq!(hall.place.count("logs"), 0, "reading created nothing");
     assert!(logs.finish(ATTEMPT, NOW_MS).unwrap().finished);
 }
 
@@ -262,7 +262,7 @@ pub fn a_flipped_bit_never_gives_wrong_bytes() {
                 }
             }
             let finished = hall.blobs.logs().is_finished(ATTEMPT).unwrap();
-            assert!(damaged > 0 || !finished, "bit {bit} of {name} goes unnoticed");
+            assert!(damaged > 0 || !finished, "bit {bit} of {name} is not detected");
             hall.flip(name, bit);
         }
     }
@@ -289,7 +289,7 @@ pub fn damage_in_the_middle_does_not_hide_what_comes_after() {
     hall.flip(LOG, 8 * 8);
     let hall = hall.reopened();
     let read = |range| hall.blobs.logs().read(ATTEMPT, range, 100);
-    assert_eq!(read(ByteRange::All).unwrap().bytes, b"first ", "what is sound before it");
+    assert_eq!(read(ByteRange::All).unwrap().bytes, b"first ", "the valid bytes before it");
     assert!(matches!(read(ByteRange::From(6)), Err(ReadError::Blob(BlobError::Damaged { .. }))));
     assert_eq!(read(ByteRange::From(13)).unwrap().bytes, b"third");
     hall.say(b"!", false);

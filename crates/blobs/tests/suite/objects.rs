@@ -122,7 +122,7 @@ fn assert_damaged(hall: &Hall, digest: &Digest, original: u64, how: &str) {
     let error = result.expect_err(how);
     assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{how}");
     assert!(error.to_string().contains(&digest.hex()), "{how}: it names the object: {error}");
-    assert!(count < original.max(1), "{how}: {count} bytes look whole");
+    assert!(count < original.max(1), "{how}: {count} bytes seem complete");
     let error = hall.blobs.objects().read_all(digest, NO_LIMIT).unwrap_err();
     assert!(matches!(error, ReadAllError::Blob(BlobError::Damaged { .. })), "{how}: {error}");
 }
@@ -169,7 +169,7 @@ pub fn a_damaged_object_is_moved_aside_and_stored_again() {
     let hall = hall();
     let objects = hall.blobs.objects();
     let digest = hall.put(b"content");
-    assert!(!objects.quarantine(&digest).unwrap(), "a sound one stays");
+    assert!(!objects.quarantine(&digest).unwrap(), "a valid one is kept");
     hall.flip(&object(&digest), 3);
     assert!(objects.quarantine(&digest).unwrap());
     assert!(!objects.exists(&digest).unwrap());

@@ -174,7 +174,7 @@ fn loopback_is_told_from_the_host_alone() {
 fn a_foreign_project_does_not_say_whom_to_believe_about_a_hall_of_ours() {
     let mut machine = Machine::new();
     machine.write("work/jobhall.toml", "ca = 'evil.pem'");
-    assert_eq!(machine.settings().trust(), Trust::Authority("evil.pem".into()), "there is no TLS to spoil");
+    assert_eq!(machine.settings().trust(), Trust::Authority("evil.pem".into()), "there is no TLS to weaken");
     machine.env("JOBHALL_SERVER", "https://hall");
     assert_eq!(Settings::resolve(&machine.given).unwrap_err().exit, Exit::Usage);
     machine.env("JOBHALL_CA", "ours.pem");

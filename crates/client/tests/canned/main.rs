@@ -58,7 +58,7 @@ async fn a_session_that_does_not_begin_says_why() {
     let server = Server::start(answers).await;
     let session = async || client(&server).session(Hello::default()).await.unwrap_err();
     assert_eq!(session().await.code(), Some(Code::Unauthorized));
-    assert_eq!(session().await.code(), Some(Code::Forbidden), "even without words");
+    assert_eq!(session().await.code(), Some(Code::Forbidden), "even without a body");
     for _ in 0..3 {
         let error = session().await;
         assert!(error.code().is_none(), "the error says that this is not a Jobhall server: {error}");
@@ -155,7 +155,10 @@ async fn the_end_of_a_job_is_heard_over_a_restart_of_the_hall() {
     assert!(ends.next().await.unwrap().is_none() && ends.pending().is_empty());
     let requests = server.requests();
     assert!(requests[0].starts_with("GET /api/v1/jobs/7/events "), "{requests:?}");
-    assert!(requests[1].starts_with("GET /api/v1/jobs/7 "), "it looks once the stream is open: {requests:?}");
+    assert!(
+        requests[1].starts_with("GET /api/v1/jobs/7 "),
+        "it reads after the stream is open: {requests:?}"
+    );
     assert!(requests[5].contains("last-event-id: 4\r\n"), "no gap: {requests:?}");
     assert_eq!(requests.len(), 7);
 }
@@ -184,7 +187,7 @@ async fn a_read_is_repeated_when_the_hall_cannot_take_it_now() {
     assert_eq!(client(&server).types().await.unwrap(), []);
     let server = Server::start(vec![answer(503, BUSY), answer(200, "[]")]).await;
     let error = client(&server).submit(&SubmitJob::new("t"), None).await.unwrap_err();
-    assert_eq!(error.code(), Some(Code::Unavailable), "but nothing that could be done twice");
+    assert_eq!(error.code(), Some(Code::Unavailable), "but no request that could be executed twice");
 }
 
 const NO_LEADER: &str = r#"{"type":"x","title":"t","status":503,"detail":"nobody leads","code":"no_leader"}"#;

@@ -148,7 +148,7 @@ mod tests {
             assert!(tokens.who(bad).is_none(), "{bad}");
         }
         let alone = Tokens::open(dir.path(), store).await.unwrap();
-        assert!(alone.who(&token).is_none(), "a hall of one node has no such workers");
+        assert!(alone.who(&token).is_none(), "a hall with one node has no such workers");
     }
 
     #[test]

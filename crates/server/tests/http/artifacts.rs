@@ -276,7 +276,7 @@ async fn damaged_content_is_an_error_and_never_given_away() {
     }
     assert_eq!(files(&hall.dir.path().join("blobs/quarantine")), 1);
     assert_eq!(hall.keep(&attempt, "a", &[], &content).await.status, 200);
-    assert!(hall.fetch(id, "a", &[]).await.body == content, "put again it is whole");
+    assert!(hall.fetch(id, "a", &[]).await.body == content, "stored again, it is complete");
 }
 
 #[tokio::test(flavor = "multi_thread")]

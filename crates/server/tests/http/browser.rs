@@ -4,9 +4,9 @@ use crate::server::TestServer;
 async fn a_link_lets_a_browser_in_once_and_its_cookie_changes_things_from_our_pages_alone() {
     let hall = TestServer::start().await;
     let code = hall.tokens.code();
-    assert_eq!(hall.send("HEAD", &format!("/?code={code}"), "", &[], b"").await.status, 200, "not used up");
+    assert_eq!(hall.send("HEAD", &format!("/?code={code}"), "", &[], b"").await.status, 200, "not consumed");
     let entered = hall.send("GET", &format!("/?code={code}"), "", &[], b"").await;
-    assert_eq!((entered.status, entered.header("location")), (303, Some("/")), "gone from the address");
+    assert_eq!((entered.status, entered.header("location")), (303, Some("/")), "removed from the address");
     let cookie = entered.header("set-cookie").unwrap().to_owned();
     for word in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=43200"] {
         assert!(cookie.contains(word), "{cookie}");

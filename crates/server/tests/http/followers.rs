@@ -275,7 +275,7 @@ async fn an_answer_that_breaks_off_at_the_leadership_breaks_off_at_the_follower(
     let ((), read) = tokio::join!(answering, reading);
     let _ = read.expect("an end");
     let reply = Reply::parse(&bytes);
-    assert_eq!((reply.status, reply.body.len()), (200, 4), "less than the head promised");
+    assert_eq!((reply.status, reply.body.len()), (200, 4), "less than announced in the head");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -371,7 +371,7 @@ async fn a_node_tells_its_own_health_and_numbers_whatever_it_is() {
     let numbers = hall.get("/metrics").await;
     assert_eq!(numbers.status, 200);
     assert!(numbers.text().contains("route=\"follower\"") || numbers.text().contains("route=\"/readyz\""));
-    assert!(!numbers.text().contains("jobhall_jobs"), "those of the jobs are the leadership's");
+    assert!(!numbers.text().contains("jobhall_jobs"), "metrics of jobs come from the leader");
     hall.send("GET", "/metrics", "", &[], b"").await.problem(401, "unauthorized");
     hall.send("GET", "/metrics", &hall.worker, &[], b"").await.problem(403, "forbidden");
     follower.shut("the leader is unknown").await;

@@ -85,7 +85,7 @@ async fn l21_a_set_of_jobs_is_created_and_followed_as_one() {
     let last = format!(r#"{{"id":{third},"state":"failed"}}"#);
     let seen = read_until(&mut events, &last).await;
     assert!(!seen.contains(&format!(r#""id":{stranger},"#)), "only jobs of the group: {seen}");
-    assert_eq!(show(&hall, &id).await["completed_at"], Value::Null, "it takes more jobs");
+    assert_eq!(show(&hall, &id).await["completed_at"], Value::Null, "it accepts more jobs");
     assert_eq!(verb(&hall, &id, "close").await.status, 200);
     let group = ended(&hall, &id).await;
     assert_eq!((&group["state"], counts(&group)), (&json!("failed"), [3, 0, 0, 2, 1, 0, 0]));
@@ -94,7 +94,7 @@ async fn l21_a_set_of_jobs_is_created_and_followed_as_one() {
     let listed = hall.get(&format!("/api/v1/jobs?group={id}")).await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 3);
     let hall = hall.restart(quick()).await;
-    assert_eq!(show(&hall, &id).await, group, "an end is an end");
+    assert_eq!(show(&hall, &id).await, group, "an end is final");
 
     let reply = hall.post(&format!("{PATH}/{id}/retry"), "").await;
     assert_eq!(reply.status, 201, "{reply:?}");
@@ -130,7 +130,7 @@ async fn a_group_is_cancelled_as_one_and_says_why() {
     hall.word(&held, "outcome", br#"{"outcome":"succeeded"}"#).await;
     let group = ended(&hall, &id).await;
     assert_eq!((&group["state"], counts(&group)), (&json!("cancelled"), [3, 0, 0, 0, 0, 0, 3]));
-    assert_eq!(verb(&hall, &id, "cancel").await.status, 200, "again changes nothing");
+    assert_eq!(verb(&hall, &id, "cancel").await.status, 200, "a repetition changes nothing");
     let acts = hall.send("GET", "/api/v1/audit", &hall.admin, &[], b"").await.json();
     let act = &acts["items"].as_array().unwrap().iter().rfind(|act| act["act"] == "group_cancelled").unwrap();
     assert_eq!((&act["subject"], &act["detail"]), (&json!(id.to_string()), &json!("no_longer_wanted")));

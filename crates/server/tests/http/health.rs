@@ -36,7 +36,7 @@ async fn ready_tells_each_check_and_no_more() {
     std::fs::rename(hall.dir.path().with_extension("moved"), hall.dir.path()).unwrap();
     let detail = reply.problem(503, "unavailable");
     assert!(detail.ends_with("disk room: failed"), "{detail}");
-    assert!(!detail.contains("No such file"), "why is for the log: {detail}");
+    assert!(!detail.contains("No such file"), "the reason is only logged: {detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

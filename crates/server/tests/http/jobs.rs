@@ -64,7 +64,11 @@ async fn a_waiting_job_is_cancelled_explained_and_retried_as_a_new_one() {
         (&cancelled["state"], &cancelled["error"]["reason"]),
         (&"cancelled".into(), &"changed my mind".into())
     );
-    assert_eq!(hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await.status, 200, "again is the same");
+    assert_eq!(
+        hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await.status,
+        200,
+        "a repetition returns the same"
+    );
     let why = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
     assert_eq!(why["reasons"][0]["code"].as_str(), Some("completed"));
     let retried = hall.post(&format!("/api/v1/jobs/{id}/retry"), "").await;

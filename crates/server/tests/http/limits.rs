@@ -24,7 +24,7 @@ async fn bodies_are_bounded_whether_or_not_they_say_their_length() {
     let mut bytes = [0; 4096];
     let n = stream.read(&mut bytes).await.unwrap();
     assert_eq!(Reply::parse(&bytes[..n]).status, 413);
-    assert_eq!(hall.get("/api/v1/jobs").await.status, 200, "the hall lives");
+    assert_eq!(hall.get("/api/v1/jobs").await.status, 200, "the server still works");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +37,7 @@ async fn heads_are_bounded_and_garbage_is_answered() {
     stream.write_all(b"\x16\x03\x01 garbage\r\n\r\n").await.unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap();
-    assert_eq!(hall.get("/livez").await.status, 200, "the hall lives");
+    assert_eq!(hall.get("/livez").await.status, 200, "the server still works");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +65,7 @@ async fn every_answer_names_its_request() {
     assert_eq!(reply.header("x-request-id"), Some("trace-7"));
     let odd = [("X-Request-Id", "a b\"c")];
     let reply = hall.send("GET", "/livez", "", &odd, b"").await;
-    assert_ne!(reply.header("x-request-id"), Some("a b\"c"), "an odd id is replaced");
+    assert_ne!(reply.header("x-request-id"), Some("a b\"c"), "an invalid id is replaced");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -81,7 +81,7 @@ async fn a_log_is_followed_from_before_the_job_starts_until_its_attempt_ends() {
     let end = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest));
     end.await.expect("the stream ends with the attempt").unwrap();
     let whole = hall.get(&path).await;
-    assert_eq!(whole.text(), "one\ntwo\n", "following what is over gives all of it");
+    assert_eq!(whole.text(), "one\ntwo\n", "following an ended log returns all of it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -168,7 +168,7 @@ async fn an_operation_is_stopped_on_request() {
     let hall = hall.restart(quick()).await;
     let operation = ended(&hall, &operation["id"]).await;
     assert_eq!(operation["state"], "cancelled", "{operation}");
-    assert_eq!(hall.post(&path, "").await.json()["state"], "cancelled", "again is the same");
+    assert_eq!(hall.post(&path, "").await.json()["state"], "cancelled", "a repetition returns the same");
     hall.post(&format!("{PATH}/999/cancel"), "").await.problem(404, "not_found");
 }
 

@@ -35,7 +35,7 @@ async fn h10_the_outcome_comes_by_type_and_key_in_every_order() {
         (told.status, &told.json()["state"], &told.json()["result"]),
         (200, &json!("succeeded"), &json!({"n": 7}))
     );
-    assert_eq!(tell(&hall, "ext/a%2Fb", &passed).await.status, 200, "twice the same");
+    assert_eq!(tell(&hall, "ext/a%2Fb", &passed).await.status, 200, "the same report twice");
     tell(&hall, "ext/a%2Fb", &json!({"outcome": "failed"})).await.problem(409, "conflict");
     // Before the handler returns; the handler's report is then accepted too.
     let id = hall.submit(r#"{"type":"ext","key":"early"}"#).await;

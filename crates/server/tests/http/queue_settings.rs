@@ -27,7 +27,7 @@ async fn h19_a_queue_has_settings_of_its_own() {
     let tag = made.header("etag").unwrap().to_owned();
     let changed = put(&hall, PATH, &[("If-Match", &tag)], r#"{"paused":true}"#).await;
     assert_eq!(changed.status, 200);
-    assert_eq!(changed.json()["limits"][0]["by"].as_str(), Some("owner"), "what is missing stays");
+    assert_eq!(changed.json()["limits"][0]["by"].as_str(), Some("owner"), "missing fields are unchanged");
     let detail = put(&hall, PATH, &[("If-Match", &tag)], "{}").await.problem(412, "precondition_failed");
     assert!(detail.contains(changed.header("etag").unwrap()), "{detail}");
     hall.submit(r#"{"type":"a","queue":"web"}"#).await;

@@ -76,7 +76,7 @@ async fn leases_outlive_a_restart_of_the_hall() {
     assert_eq!((&answer["kept"], &answer["lost"]), (&json!([first["id"], second["id"]]), &json!([])));
     assert_eq!(answer["cancel"], json!([second["id"]]));
     let answer = renew(&hall, &[&first]).await;
-    assert_eq!(answer["kept"], json!([first["id"]]), "and again, now by the hall's own book");
+    assert_eq!(answer["kept"], json!([first["id"]]), "and again, now with the server's own state");
     assert_eq!(hall.word(&first, "log", b"after").await.json()["len"].as_u64(), Some(12));
     assert_eq!(hall.word(&first, "outcome", br#"{"outcome":"succeeded","value":1}"#).await.status, 200);
     assert_eq!(hall.state(id).await, "succeeded");

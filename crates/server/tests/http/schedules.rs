@@ -34,7 +34,7 @@ async fn a_schedule_is_made_read_changed_and_removed() {
     assert_eq!(
         (&told["paused"], &told["cron"]),
         (&json!(true), &json!("0 3 * * *")),
-        "what is missing stays"
+        "missing fields are unchanged"
     );
     assert_eq!(told["job"]["windows"], "22:00-06:00 UTC");
     assert!(told["next_tick"].is_null());
@@ -197,7 +197,7 @@ async fn a_run_by_hand_makes_a_job_now() {
     assert_eq!(made["disposition"], "created");
     let job = hall.get(&format!("/api/v1/jobs/{}", made["id"])).await.json();
     assert_eq!((&job["type"], &job["schedule"]), (&json!("report"), &json!("nightly")));
-    assert!(schedule(&hall).await["last_job"].is_null(), "it was no tick");
+    assert!(schedule(&hall).await["last_job"].is_null(), "it was not a tick");
 }
 
 #[tokio::test(flavor = "multi_thread")]

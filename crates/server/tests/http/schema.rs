@@ -31,8 +31,7 @@ impl Document {
         };
         match word {
             "$ref" => {
-                let target =
-                    self.0.pointer(&rule.as_str().unwrap()[1..]).expect("the reference leads somewhere");
+                let target = self.0.pointer(&rule.as_str().unwrap()[1..]).expect("the reference exists");
                 self.faults(value, target, at)
             }
             "type" => wrong(!types(rule).contains(&kind(value))),
@@ -104,7 +103,11 @@ fn the_check_finds_what_is_wrong() {
     let document = Document::read();
     let schema = json!({"$ref": "#/components/schemas/Submitted"});
     let faults = |value: Value| document.faults(&value, &schema, "").len();
-    assert_eq!(faults(json!({"id": 1, "disposition": "created", "more": 1})), 0, "answers may have more");
+    assert_eq!(
+        faults(json!({"id": 1, "disposition": "created", "more": 1})),
+        0,
+        "responses may have more fields"
+    );
     assert_eq!(faults(json!({"id": -1, "disposition": "created"})), 1);
     assert_eq!(faults(json!({"id": "1"})), 2);
     assert_eq!(faults(json!([])), 1);
@@ -182,5 +185,5 @@ async fn real_answers_are_as_the_document_says() {
     get("/api/v1/operations", "/api/v1/operations").await;
     get("/api/v1/operations/{id}", "/api/v1/operations/1").await;
     get("/openapi.json", "/openapi.json").await;
-    assert!(hall.get("/openapi.json").await.json() == document.0, "the golden file is another document");
+    assert!(hall.get("/openapi.json").await.json() == document.0, "the golden file differs");
 }

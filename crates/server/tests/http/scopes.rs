@@ -54,7 +54,7 @@ async fn a_client_submits_into_its_queues_alone() {
     }
     assert_eq!(submit(&hall, &scoped, r#"{"type":"t","queue":"a-x"}"#).await.status, 201);
     let all = hall.get("/api/v1/jobs").await.json();
-    assert_eq!(all["items"].as_array().unwrap().len(), 3, "nothing of what was refused");
+    assert_eq!(all["items"].as_array().unwrap().len(), 3, "nothing of the refused requests");
 }
 
 #[tokio::test(flavor = "multi_thread")]

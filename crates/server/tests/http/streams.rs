@@ -142,7 +142,7 @@ async fn a_hall_that_drains_takes_no_work_but_lets_everyone_finish() {
     }
     assert_eq!(hall.get("/livez").await.status, 200);
     let outcome = hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await;
-    assert_eq!(outcome.status, 200, "who has work finishes it");
+    assert_eq!(outcome.status, 200, "a worker with jobs finishes them");
     read_until(&mut events, &format!(r#"{{"id":{held},"state":"succeeded"}}"#)).await;
     assert_eq!(hall.post(&format!("/api/v1/jobs/{queued}/cancel"), "").await.status, 200);
     assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 2);

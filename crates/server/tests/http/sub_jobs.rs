@@ -62,16 +62,16 @@ async fn what_cannot_be_a_sub_job_is_refused_by_name_and_makes_nothing() {
         ("wait", json!({"jobs": [other]}), "is not a sub-job of job"),
     ] {
         let detail = ask(&hall, &given, verb, &body).await.problem(400, "bad_request");
-        assert!(detail.contains(word), "{detail} does not say {word}");
+        assert!(detail.contains(word), "{detail} does not contain {word}");
     }
     let elsewhere = json!({"call": "c", "job": {"type": "c", "queue": "prod"}});
     let detail = ask(&hall, &given, "jobs", &elsewhere).await.problem(403, "forbidden");
-    assert!(detail.contains("queue prod is outside"), "a process reaches no queue but its own: {detail}");
+    assert!(detail.contains("queue prod is outside"), "a process can access only its own queue: {detail}");
     assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 2);
     hall.word(&given, "outcome", br#"{"outcome":"succeeded"}"#).await;
     assert_eq!(hall.state(id).await, "succeeded");
     let late = ask(&hall, &given, "jobs", &json!({"call": "c", "job": {"type": "c"}})).await;
-    assert_eq!(late.status, 401, "its token has died with its lease");
+    assert_eq!(late.status, 401, "its token expired with its lease");
 }
 
 #[tokio::test(flavor = "multi_thread")]

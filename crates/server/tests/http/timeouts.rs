@@ -65,7 +65,7 @@ async fn h12_types_say_how_long_and_fields_are_set_one_by_one() {
         (r#"{"expected_ms":99999999999999}"#, "expected_ms of 99999999999999 is outside"),
     ] {
         let detail = set(body).await.problem(400, "bad_request");
-        assert!(detail.contains(word), "{detail} does not say {word}");
+        assert!(detail.contains(word), "{detail} does not contain {word}");
     }
     set(r#"{"external":false}"#).await;
     let id = hall.submit(r#"{"type":"t"}"#).await;

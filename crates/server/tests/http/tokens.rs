@@ -67,7 +67,7 @@ async fn a_join_token_makes_one_worker_and_no_second() {
     let made = join(&hall, &token, "gpu-1").await.json();
     let credential = made["secret"].as_str().unwrap();
     assert_eq!((made["name"].as_str(), made["role"].as_str()), (Some("gpu-1"), Some("worker")));
-    assert_eq!(made["queues"][0], "q", "as far as the join token reached");
+    assert_eq!(made["queues"][0], "q", "with the scope of the join token");
     join(&hall, &token, "gpu-2").await.problem(401, "unauthorized");
     let poll = br#"{"slots":1,"wait_s":0}"#;
     assert_eq!(hall.send("POST", "/api/v1/vacancies", credential, &[], poll).await.status, 204);

@@ -18,8 +18,8 @@ async fn a_type_is_made_read_changed_and_reset() {
     let changed = put(&hall, &[], r#"{"keep_ms":null,"retry":{"max_attempts":9}}"#).await;
     assert_eq!(changed.status, 200);
     let told = changed.json();
-    assert!(told["keep_ms"].is_null(), "null clears: {told}");
-    assert_eq!(told["keep_count"].as_u64(), Some(5), "what is missing stays");
+    assert!(told["keep_ms"].is_null(), "null resets: {told}");
+    assert_eq!(told["keep_count"].as_u64(), Some(5), "missing fields are unchanged");
     assert_eq!(told["retry"]["max_attempts"].as_u64(), Some(9));
     assert_ne!(changed.header("etag"), made.header("etag"));
     let id = hall.submit(r#"{"type":"mail"}"#).await;
@@ -31,7 +31,7 @@ async fn a_type_is_made_read_changed_and_reset() {
     hall.send("DELETE", PATH, &hall.admin, &[], b"").await.problem(404, "not_found");
     let id = hall.submit(r#"{"type":"mail"}"#).await;
     let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
-    assert_eq!(job["max_attempts"].as_u64(), Some(5), "the defaults again");
+    assert_eq!(job["max_attempts"].as_u64(), Some(5), "the defaults apply");
     assert_eq!(hall.get(PATH).await.status, 200, "a submit makes it known");
 }
 

@@ -45,11 +45,7 @@ async fn l06_a_whole_life_in_nothing_but_requests() {
     let ended = hall.word(&attempt, "outcome", br#"{"outcome":"succeeded","value":{"sum":42}}"#).await;
     assert_eq!((ended.status, ended.json()["state"].as_str()), (200, Some("succeeded")));
     let again = hall.word(&attempt, "outcome", br#"{"outcome":"succeeded","value":{"sum":42}}"#).await;
-    assert_eq!(
-        again.json()["state"].as_str(),
-        Some("succeeded"),
-        "a repeated outcome answers as the first did"
-    );
+    assert_eq!(again.json()["state"].as_str(), Some("succeeded"), "a repeated outcome has the same response");
     let result = hall.get(&format!("/api/v1/jobs/{id}/result")).await;
     assert_eq!((result.status, result.text()), (200, r#"{"sum":42}"#.to_owned()));
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "hello\n");
@@ -144,12 +140,12 @@ async fn l05_l17_a_vacancy_that_gets_nothing_ends_after_its_time() {
     assert_eq!(hall.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":1}"#).await.status, 204);
     assert!(started.elapsed() >= Duration::from_millis(950), "{:?}", started.elapsed());
     let id = hall.submit(r#"{"type":"a"}"#).await;
-    assert_eq!(hall.state(id).await, "queued", "vacancies that are over get nothing");
+    assert_eq!(hall.state(id).await, "queued", "an ended poll gets no job");
     let reply = hall.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":0}"#).await;
     assert_eq!(
         given(&reply)[0]["job"]["id"].as_u64(),
         Some(id),
-        "even one that does not wait gets what is there"
+        "even a poll that does not wait gets an available job"
     );
     for bad in [
         r#"{"slots":0}"#,
@@ -175,7 +171,7 @@ async fn l14_of_two_racing_vacancies_one_wins_and_the_other_waits_on() {
     let mut statuses = [one.status, two.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 204]);
-    assert!(started.elapsed() >= Duration::from_millis(1_950), "the other waits out its time");
+    assert!(started.elapsed() >= Duration::from_millis(1_950), "the other one waits until its timeout");
     let winner = if one.status == 200 { one } else { two };
     assert_eq!(given(&winner)[0]["job"]["id"].as_u64(), Some(id));
 }
@@ -305,6 +301,6 @@ async fn many_workers_share_many_jobs_and_none_is_done_twice() {
     assert_eq!(
         hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().len(),
         0,
-        "all is put away"
+        "no worker is listed"
     );
 }

@@ -18,7 +18,7 @@ async fn a_reader_that_does_not_read_is_cut_and_its_jobs_come_back() {
     for _ in 0..25 {
         assert_eq!(hall.post("/api/v1/jobs", &jobs).await.status, 200);
     }
-    assert!(deaf.cut().await, "it was not cut");
+    assert!(deaf.cut().await, "the connection was not closed");
     while !hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
@@ -43,7 +43,7 @@ async fn a_peer_that_is_gone_without_a_word_is_noticed_within_a_lease() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     let id = hall.submit(r#"{"type":"a"}"#).await;
-    assert_eq!(hall.state(id).await, "queued", "it gets nothing more");
+    assert_eq!(hall.state(id).await, "queued", "it gets no further job");
     assert_eq!(silent.closed().await.0, 1008);
 }
 

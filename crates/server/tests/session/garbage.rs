@@ -74,7 +74,7 @@ async fn garbage_ends_the_session_with_a_reason_and_changes_nothing() {
     }
     assert_eq!(hall.state(id).await, "queued", "nothing was assigned");
     let mut worker = TestWorker::ready(&hall, 1).await;
-    assert_eq!(worker.job().await.job.id, id, "and the hall lives");
+    assert_eq!(worker.job().await.job.id, id, "and the server still works");
 }
 
 #[tokio::test(flavor = "multi_thread")]

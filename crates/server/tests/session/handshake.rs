@@ -78,7 +78,7 @@ async fn whoever_says_nothing_or_something_else_first_is_sent_away() {
     assert_eq!(rude.closed().await, (1002, "the first message must be hello".to_owned()));
     let mut twice = Socket::speaking(&hall, "jobhall.v1.json").await;
     twice.text(r#"[{"hello":{"version":1}},{"credit":{"total":1}},{"ping":{"n":1}}]"#).await;
-    assert!(twice.hear().await.contains("welcome"), "a first frame may say more than hello");
+    assert!(twice.hear().await.contains("welcome"), "a first frame may contain more than hello");
     assert!(twice.hear().await.contains(r#""n":1"#));
     twice.text(r#"[{"hello":{"version":1}}]"#).await;
     assert_eq!(twice.closed().await, (1002, "hello must be sent once, as the first message".to_owned()));

@@ -37,7 +37,7 @@ async fn an_outcome_is_seen_only_with_its_whole_log() {
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let job = worker.job().await;
     worker.say(piece(&job, 3, LogStream::Stdout, b"gap")).await;
-    assert_eq!(worker.refused(Word::Log).await.0, "conflict", "what does not fit is refused");
+    assert_eq!(worker.refused(Word::Log).await.0, "conflict", "a chunk that does not fit is refused");
     let frame = [
         piece(&job, 0, LogStream::Stdout, b"one\n"),
         piece(&job, 4, LogStream::Stderr, b"two\n"),
@@ -116,8 +116,8 @@ async fn an_outcome_waits_for_a_log_that_could_not_be_stored() {
     assert!(["unavailable", "internal"].contains(&code.as_str()), "{code}");
     std::fs::remove_dir(&blocked).unwrap();
     worker.say(job.passed()).await;
-    assert_eq!(worker.refused(Word::Outcome).await.0, "unavailable", "the piece is still missing");
-    assert_eq!(hall.state(id).await, "running", "it is not over without its log");
+    assert_eq!(worker.refused(Word::Outcome).await.0, "unavailable", "the chunk is still missing");
+    assert_eq!(hall.state(id).await, "running", "it does not end without its log");
     worker.session.send(&[piece(&job, 0, LogStream::Stdout, b"late"), job.passed()]).await.unwrap();
     worker.hear(|message| matches!(message, ToWorker::Logged { len: 4, .. }).then_some(())).await;
     assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
@@ -159,7 +159,7 @@ async fn a_log_is_not_complete_while_a_piece_is_missing() {
     worker.refused(Word::Outcome).await;
     unblock(&files);
     worker.say(job.passed()).await;
-    assert_eq!(worker.refused(Word::Outcome).await.0, "unavailable", "the piece is still missing");
+    assert_eq!(worker.refused(Word::Outcome).await.0, "unavailable", "the chunk is still missing");
     worker.session.send(&[piece(&job, 6, LogStream::Stdout, b"late"), job.passed()]).await.unwrap();
     assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "early late");

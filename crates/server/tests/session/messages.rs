@@ -16,7 +16,7 @@ async fn a_whole_life_over_a_session_in_both_encodings() {
         let mut worker = TestWorker::connect(&hall, encoding, hello).await;
         let welcome = &worker.session.welcome;
         assert_eq!((welcome.version, welcome.lease_ms), (1, 30_000));
-        assert_eq!(welcome.features, [FEATURE_MOVED], "what the hall does not know is left out");
+        assert_eq!(welcome.features, [FEATURE_MOVED], "unknown features are omitted");
         worker.say(ToServer::Credit { total: 1 }).await;
         let id = hall.submit(r#"{"type":"a","key":"k","params":{"n":[1,"é"]}}"#).await;
         let job = worker.job().await;
@@ -43,7 +43,7 @@ async fn a_whole_life_over_a_session_in_both_encodings() {
                 ToWorker::Logged { len, truncated: false, .. } => Some(*len),
                 _ => None,
             });
-            assert_eq!(len.await, 9, "a repeated piece is answered as at first");
+            assert_eq!(len.await, 9, "a repeated chunk has the same response");
         }
         let mut outcome = report(Outcome::Succeeded);
         outcome.value = Some(serde_json::from_str(r#"{"sum":42}"#).unwrap());

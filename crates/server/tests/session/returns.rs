@@ -136,7 +136,7 @@ async fn a_token_that_is_revoked_ends_its_session() {
     hall.tokens.revoke("w");
     let end = worker.end().await;
     assert!(end.contains("the token is no longer valid (1008)"), "{end}");
-    assert_eq!(hall.state(id).await, "accepted", "its lease lives on until it ends");
+    assert_eq!(hall.state(id).await, "accepted", "its lease remains until it expires");
     let refused = TestWorker::try_connect(&hall, &hall.worker, Encoding::Json, Hello::default()).await;
     assert_eq!(refused.err().unwrap().code(), Some(jobhall_protocol::Code::Unauthorized));
 }
@@ -151,7 +151,7 @@ async fn a_session_that_is_renewed_lives_and_one_that_is_not_is_ended() {
         worker.say(ToServer::Renew {}).await;
         worker.hear(|message| matches!(message, ToWorker::Renewed {}).then_some(())).await;
     }
-    assert_eq!(hall.state(id).await, "accepted", "longer than a lease lives by itself");
+    assert_eq!(hall.state(id).await, "accepted", "longer than a lease without renewal");
     let end = worker.end().await;
     assert!(end.contains("not renewed in time (1008)"), "{end}");
     hall.until(id, "retrying").await;

@@ -102,7 +102,7 @@ async fn who_waits_for_what_is_over_goes_on_at_once_and_a_foreign_job_is_refused
     let mut slot = OneSlot::new(&hall, Encoding::Json).await;
     let job = slot.take().await;
     slot.wait(&job).await;
-    assert!(slot.resumed(&job).await.is_empty(), "it has asked for nothing");
+    assert!(slot.resumed(&job).await.is_empty(), "it has no sub-jobs");
     let other = hall.submit(r#"{"type":"b"}"#).await;
     let (attempt, lease) = (job.attempt, job.lease);
     slot.worker.say(ToServer::Wait { attempt, lease, jobs: Some(vec![other]) }).await;

@@ -21,13 +21,13 @@ async fn q06_no_vacancy_no_job_and_credit_is_never_exceeded() {
     for _ in 0..10 {
         hall.submit(r#"{"type":"a"}"#).await;
     }
-    assert_eq!(assigned(&worker.so_far().await), 0, "a worker that is there has not asked yet");
+    assert_eq!(assigned(&worker.so_far().await), 0, "a connected worker has given no credit yet");
     worker.say(ToServer::Credit { total: 3 }).await;
     let mut jobs = vec![worker.job().await, worker.job().await, worker.job().await];
     worker.say(ToServer::Credit { total: 3 }).await;
     worker.say(jobs[0].passed()).await;
     worker.moved(jobs[0].attempt, Word::Outcome).await;
-    assert_eq!(assigned(&worker.so_far().await), 0, "an end alone gives no credit");
+    assert_eq!(assigned(&worker.so_far().await), 0, "an end alone adds no credit");
     let shown = hall.get("/api/v1/workers").await.json()["items"][0].clone();
     assert_eq!((shown["slots"].as_u64(), shown["attempts"].as_array().unwrap().len()), (Some(0), 2));
     worker.say(ToServer::Credit { total: 5 }).await;
@@ -36,7 +36,7 @@ async fn q06_no_vacancy_no_job_and_credit_is_never_exceeded() {
     worker.say(ToServer::Credit { total: 20_000 }).await;
     let (code, detail) = worker.refused(Word::Credit).await;
     assert_eq!((code.as_str(), detail.contains("10000")), ("bad_request", true), "{detail}");
-    assert_eq!(assigned(&worker.so_far().await), 0, "a refused word changes nothing");
+    assert_eq!(assigned(&worker.so_far().await), 0, "a refused message changes nothing");
     let ids: BTreeSet<_> = jobs.iter().map(|job| job.job.id).collect();
     assert_eq!(ids.len(), 5, "each job once");
 }
@@ -167,6 +167,6 @@ async fn l08_l18_outcomes_have_words_values_and_verdicts_in_both_encodings() {
         let (attempt, lease) = (second.attempt, second.lease);
         worker.say(ToServer::Progress { attempt, lease, indicators: many }).await;
         assert_eq!(worker.refused(Word::Progress).await.0, "bad_request");
-        assert_eq!(hall.state(id).await, "assigned", "what was refused changed nothing");
+        assert_eq!(hall.state(id).await, "assigned", "refused messages changed nothing");
     }
 }

@@ -5,8 +5,8 @@ fn through<T>(encoded: &[u8], decode: impl Fn(&[u8]) -> Result<T, Malformed>) ->
     // Byte by byte, the worst split of a stream.
     for (index, byte) in encoded.iter().enumerate() {
         frames.space().push(*byte);
-        match frames.next().expect("a right frame") {
-            Some(frame) if index + 1 == encoded.len() => return decode(frame).expect("a right frame"),
+        match frames.next().expect("a valid frame") {
+            Some(frame) if index + 1 == encoded.len() => return decode(frame).expect("a valid frame"),
             Some(_) => panic!("a frame before its end"),
             None => {}
         }

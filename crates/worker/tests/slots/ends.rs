@@ -9,7 +9,7 @@ use crate::rig::{run, script_file, slots, start, status, text};
 #[tokio::test]
 async fn a_command_runs_and_ends() {
     let (chunks, ended) = run(Command::new(["echo", "a b", "$HOME;`id`"])).await;
-    assert_eq!(text(&chunks), "a b $HOME;`id`\n", "no shell reads it");
+    assert_eq!(text(&chunks), "a b $HOME;`id`\n", "no shell interprets it");
     assert_eq!(ended.status, Status::Exit(0));
     assert_eq!((ended.output_bytes, ended.dropped_bytes), (15, 0));
     assert_eq!((ended.survivors_killed, ended.survivors_left), (0, 0));

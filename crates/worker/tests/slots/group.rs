@@ -70,10 +70,7 @@ async fn what_a_dead_slot_left_is_swept_by_the_next() {
         .for_each(|(pid, signal)| crate::rig::send(pid, signal));
     assert_eq!(running.wait().await.status, Status::LeaderLost);
     assert!(!marker.is_gone(), "no process was left to do it");
-    eventually("the monitor is taken leave of", || {
-        !std::path::Path::new(&format!("/proc/{monitor}")).exists()
-    })
-    .await;
+    eventually("the monitor is reaped", || !std::path::Path::new(&format!("/proc/{monitor}")).exists()).await;
     let next = slots.acquire().await.run(Command::new(["true"])).await.expect("a slot");
     assert_eq!(next.wait().await.status, Status::Exit(0));
     eventually("the sweep is done", || marker.is_gone()).await;
@@ -96,5 +93,5 @@ async fn a_process_that_hops_through_sessions_ends_with_its_slot() {
     let (supervisor, monitor) = pair(&running);
     drop(running);
     eventually("the slot has ended", || !is_alive(supervisor) && !is_alive(monitor)).await;
-    assert!(marker.is_gone(), "when the monitor ends, all has ended");
+    assert!(marker.is_gone(), "when the monitor ends, all processes have ended");
 }

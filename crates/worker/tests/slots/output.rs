@@ -65,7 +65,7 @@ async fn past_the_limit_output_is_counted_and_the_command_runs_on() {
     let (chunks, ended) = run(Command::new(["echo", "abc"]).output_limit(0)).await;
     assert_eq!((chunks.len(), ended.output_bytes, ended.dropped_bytes), (1, 0, 4));
     let (chunks, ended) = run(Command::new(["echo", "abc"]).output_limit(4)).await;
-    assert_eq!((chunks.len(), ended.dropped_bytes), (1, 0), "exactly the limit is not past it");
+    assert_eq!((chunks.len(), ended.dropped_bytes), (1, 0), "exactly the limit is allowed");
 }
 
 /// A gigabyte, with and without the limit; measures the peak memory of the supervisor and the growth of this process.
@@ -164,7 +164,7 @@ async fn output_that_is_dropped_breaks_silence_again_and_again() {
                 assert!(tokio::time::timeout(look, running.next()).await.is_err());
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), heard).await.expect("a beat in time");
+        tokio::time::timeout(Duration::from_secs(60), heard).await.expect("a notification in time");
     }
     assert!(running.last_output() > first);
     std::fs::write(directory.path().join("go"), "").expect("write");

@@ -40,7 +40,7 @@ async fn a_stopped_command_goes_with_its_whole_family() {
     running.stop(Duration::from_millis(200)).await;
     let ended = running.wait().await;
     assert!(marker.is_gone(), "when the end is reported");
-    assert!(begin.elapsed() >= Duration::from_millis(200), "the grace was given");
+    assert!(begin.elapsed() >= Duration::from_millis(200), "the grace period was waited for");
     assert_eq!(ended.status, Status::Signal(9));
     assert!(ended.survivors_killed >= 2, "{ended:?}");
     assert_eq!(ended.survivors_left, 0);
@@ -58,7 +58,7 @@ async fn what_a_command_leaves_behind_is_ended_and_counted() {
     std::fs::write(directory.path().join("settled"), "").expect("write");
     let ended = running.wait().await;
     assert!(marker.is_gone());
-    assert_eq!(ended.status, Status::Exit(5), "the command's own end counts");
+    assert_eq!(ended.status, Status::Exit(5), "the status is that of the command");
     assert!(ended.survivors_killed >= 3, "{ended:?}");
 }
 
@@ -74,7 +74,7 @@ async fn a_daemon_that_heeds_term_is_given_the_time() {
     std::fs::write(directory.path().join("go"), "").expect("write");
     let ended = running.wait().await;
     assert!(marker.is_gone());
-    assert!(directory.path().join("cleaned").exists(), "it heard TERM and cleaned up");
+    assert!(directory.path().join("cleaned").exists(), "it received TERM and cleaned up");
     assert_eq!(ended.status, Status::Exit(0));
     assert!(ended.survivors_killed >= 1);
 }
@@ -88,7 +88,7 @@ async fn a_command_that_heeds_term_decides_how_it_ends() {
     let begin = Instant::now();
     let ended = running.wait().await;
     assert_eq!(ended.status, Status::Exit(3));
-    assert!(begin.elapsed() < Duration::from_secs(40), "the grace is not waited out");
+    assert!(begin.elapsed() < Duration::from_secs(40), "the grace period is not waited for");
 }
 
 #[tokio::test]

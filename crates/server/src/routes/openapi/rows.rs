@@ -62,7 +62,7 @@ enum Submit {
 /// The job, if one object was submitted; otherwise one response for each.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "describes what two kinds of requests are answered with")]
+#[expect(dead_code, reason = "describes the responses to two kinds of requests")]
 enum SubmitAnswer {
     One(Box<wire::Job>),
     Many(Vec<wire::Submitted>),

@@ -60,7 +60,7 @@ fn every_reference_leads_somewhere_and_nothing_is_left_over() {
     walk(&document, "", &mut |path, value| {
         if let Some(to) = value.get("$ref").and_then(Value::as_str) {
             let target = to.strip_prefix('#').and_then(|pointer| document.pointer(pointer));
-            assert!(target.is_some(), "{path} refers to {to}, which is not there");
+            assert!(target.is_some(), "{path} refers to {to}, which does not exist");
             referred.insert(to.to_owned());
         }
     });
@@ -76,7 +76,7 @@ fn every_operation_is_whole() {
     for (method, path, described) in operations(&document) {
         let id = described["operationId"].as_str().unwrap_or_default();
         assert!(!id.is_empty() && ids.insert(id.to_owned()), "{method} {path}: the id {id:?}");
-        assert!(!described["summary"].as_str().unwrap_or_default().is_empty(), "{id} says nothing");
+        assert!(!described["summary"].as_str().unwrap_or_default().is_empty(), "{id} has no summary");
         let parameters = described["parameters"].as_array().unwrap();
         let declared: BTreeSet<_> = parameters
             .iter()
@@ -99,7 +99,7 @@ fn every_operation_is_whole() {
 }
 
 fn check_responses(id: &str, responses: &Map<String, Value>) {
-    assert!(responses.keys().any(|status| status.starts_with(['1', '2'])), "{id} has no good answer");
+    assert!(responses.keys().any(|status| status.starts_with(['1', '2'])), "{id} has no success response");
     for (status, response) in responses {
         assert!(!response["description"].as_str().unwrap_or_default().is_empty(), "{id} {status}");
         let empty = ["101", "204", "303", "304"].contains(&status.as_str());
