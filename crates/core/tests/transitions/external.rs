@@ -1,4 +1,4 @@
-//! External work: the job ends the same, whoever reports first.
+//! External work: the job ends the same, regardless of who reports first.
 
 use jobhall_core::{
     Decision, IllegalTransition, JobStatus, Json, Outcome, Reason, Report, State, Verdict, When,

@@ -1,7 +1,7 @@
 //! Sessions: one WebSocket per worker, with frames of many messages in both directions.
 //!
 //! ```text
-//!   socket ─▶ Reader: frame ─▶ requests ─▶ engine (in order, several frames under way)
+//!   socket ─▶ Reader: frame ─▶ requests ─▶ engine (in order, several frames in progress)
 //!                │                             │ answers        │ assignments, cancels, revocations
 //!                └──▶ what they are answers to ▼                ▼
 //!   socket ◀── Outlet: one frame, one flush ◀── Writer: everything that is ready
