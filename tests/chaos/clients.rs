@@ -14,7 +14,6 @@ use tokio::sync::watch;
 use super::record::{Record, asked, job_id, state};
 use super::work;
 
-/// One client.
 pub struct Customer {
     pub number: u64,
     pub client: Client,

@@ -38,7 +38,6 @@ pub fn worker_file(folder: &Path) -> PathBuf {
     path
 }
 
-/// A random job with this tag.
 pub fn job(random: &mut StdRng, tag: &str, folder: &Path, keyed: bool) -> SubmitJob {
     let (job_type, params) = match random.random_range(0..10) {
         0..2 => ("exec", exec(random, tag, folder)),

@@ -21,7 +21,6 @@ use super::work;
 /// Pause before the next try.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// One worker.
 pub struct Hand {
     pub client: Client,
     pub record: Record,

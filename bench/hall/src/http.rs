@@ -38,7 +38,6 @@ impl Connection {
         Ok(Connection { stream, buffer: Vec::with_capacity(8_192) })
     }
 
-    /// Sends a request.
     pub async fn send(&mut self, request: &[u8]) -> Result<(), Failed> {
         Ok(self.stream.write_all(request).await?)
     }

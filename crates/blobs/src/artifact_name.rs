@@ -35,7 +35,6 @@ pub enum ArtifactNameError {
     /// Two slashes in a row, or one at the end.
     #[error("name an artifact: the name has an empty segment")]
     EmptySegment,
-    /// A segment is too long.
     #[error("name an artifact: a segment has {bytes} bytes, the limit is {SEGMENT_BYTES}")]
     SegmentTooLong { bytes: usize },
     /// A segment is `.` or `..`.

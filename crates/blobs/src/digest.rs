@@ -15,7 +15,6 @@ pub struct Digest([u8; 32]);
 pub struct DigestError;
 
 impl Digest {
-    /// The digest of this content.
     #[must_use]
     pub fn of(content: &[u8]) -> Digest {
         Digest(*blake3::hash(content).as_bytes())

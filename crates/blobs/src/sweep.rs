@@ -38,7 +38,6 @@ pub struct Collected {
     /// Leftovers of incomplete objects.
     pub temps: u64,
     pub logs: u64,
-    /// Manifests.
     pub manifests: u64,
     /// The total size.
     pub bytes: u64,

@@ -35,7 +35,6 @@ use crate::failure::{Failure, Outcome};
 use crate::logging;
 use crate::server::Signals;
 
-/// Runs the command.
 pub async fn run(cli: Cli) -> Outcome {
     // These commands must work even if the configuration is invalid.
     match &cli.command {

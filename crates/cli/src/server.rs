@@ -32,7 +32,6 @@ pub const COLLECT_MS: u64 = 60 * 60 * 1_000;
 /// An open server of a hall with one node.
 pub struct OpenServer {
     pub tokens: Arc<Tokens>,
-    /// The URL of the server.
     pub url: String,
     engine: Engine,
     running: Running,

@@ -13,7 +13,6 @@ use crate::failure::{Failure, Outcome};
 use crate::hosts;
 use file::Layer;
 
-/// The default server.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7450";
 const SYSTEM: &str = "/etc/jobhall/config.toml";
 const PROJECT: &str = "jobhall.toml";

@@ -25,7 +25,6 @@ impl App {
         self.write_down(entry).await;
     }
 
-    /// Writes an audit entry.
     pub(crate) async fn write_down(&self, entry: AuditEntry) {
         let AuditEntry { who, act, subject, .. } = &entry;
         let words = format!("{who} {act} {subject}");

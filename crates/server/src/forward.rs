@@ -91,7 +91,6 @@ impl Forwarder {
         told(self.close.subscribe())
     }
 
-    /// Forwards a request.
     pub(crate) async fn pass(&self, mut request: Request<Incoming>, forwarded_for: ForwardedFor) -> Answer {
         let upgrade = headers::strip(request.headers_mut());
         // Before anything is sent: a session beyond the limit is refused.

@@ -20,7 +20,6 @@ pub(crate) struct Logs {
     limit: u64,
 }
 
-/// Follows one log.
 pub(crate) struct Follow {
     tail: Option<Tail>,
     news: Arc<Notify>,

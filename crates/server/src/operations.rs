@@ -103,7 +103,6 @@ impl Operations {
         Ok(operation)
     }
 
-    /// One operation.
     pub(crate) async fn get(&self, id: u64) -> Result<Operation, ApiError> {
         let book = self.book().await?.lock().await;
         book.get(&id).map(|kept| kept.record.operation.clone()).ok_or_else(|| unknown(id))

@@ -197,7 +197,6 @@ pub(crate) fn submitted(made: &jobhall_core::Submitted) -> wire::Submitted {
     wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }
 }
 
-/// The retry policy.
 fn retry(policy: &RetryPolicy) -> wire::Retry {
     let (backoff, delay, max_delay) = match policy.backoff {
         Backoff::Constant { ms } => (BackoffKind::Constant, ms, None),
@@ -214,7 +213,6 @@ fn retry(policy: &RetryPolicy) -> wire::Retry {
     }
 }
 
-/// A schedule.
 pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, ApiError> {
     let schedule = &shown.config.schedule;
     let (cron, every) = match &schedule.when {
@@ -274,7 +272,6 @@ fn template(job: &SubmitJob) -> Result<wire::SubmitJob, ApiError> {
     })
 }
 
-/// The settings of a type.
 pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeSettings {
     wire::TypeSettings {
         name: name.to_string(),

@@ -22,9 +22,7 @@ pub(crate) enum Alteration {
     Type(usize, QueueConfig),
     /// Holds the nth last job.
     Hold(u64),
-    /// Releases it.
     Release(u64),
-    /// Runs it now.
     RunNow(u64),
     /// Changes its priority and weight.
     Edit(u64, i32, u32),

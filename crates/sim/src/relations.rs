@@ -43,11 +43,9 @@ pub(crate) enum OfGroup {
     Create(Vec<Wanted>, bool),
     /// Closes the nth last one.
     Close(u64),
-    /// Cancels it.
     Cancel(u64),
     /// Retries its failed members.
     Retry(u64),
-    /// Shows it.
     Show(u64),
 }
 

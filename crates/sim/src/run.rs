@@ -26,12 +26,10 @@ pub struct Outcome {
     pub story: Vec<String>,
 }
 
-/// Runs a seed.
 pub fn run(seed: u64, plant: Option<Plant>, story: bool) -> Outcome {
     play(Script::new(seed), plant, story)
 }
 
-/// Runs a script.
 pub fn play(script: Script, plant: Option<Plant>, story: bool) -> Outcome {
     let seed = script.seed;
     let mut sim = Sim::new(script, plant, story);

@@ -186,7 +186,6 @@ pub struct Script {
 }
 
 impl Script {
-    /// The script of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Script {
         let mut random = Random::new(seed);

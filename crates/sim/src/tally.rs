@@ -27,7 +27,6 @@ impl Tally {
         found.next().map_or(0, |(_, &count)| count)
     }
 
-    /// The total of a group.
     pub fn total(&self, group: &str) -> u64 {
         self.counts.iter().filter(|((g, _), _)| *g == group).map(|(_, count)| count).sum()
     }

@@ -239,7 +239,6 @@ impl Vault {
         self.store.completed_now(before, limit)
     }
 
-    /// A group and its members.
     pub fn group(&self, id: GroupId) -> Option<(Group, Vec<Member>)> {
         self.store.group_now(id)
     }

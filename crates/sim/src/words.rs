@@ -62,7 +62,6 @@ pub(crate) fn has(skill: usize) -> Amount {
     HAS[skill]
 }
 
-/// The sum of amounts.
 pub(crate) fn sum(amounts: impl Iterator<Item = Amount>) -> Amount {
     amounts.fold([0, 0], |[gpu, mem], [more_gpu, more_mem]| [gpu + more_gpu, mem + more_mem])
 }

@@ -95,12 +95,10 @@ impl<'a> Client<'a> {
         change_of(job, decide(job, event, self.now()))
     }
 
-    /// A claim by this worker.
     pub(crate) fn claim(&self, job: &Job, worker: &str) -> Change {
         self.decide(job, &claim(u128::from(job.life.claim) + 7, worker))
     }
 
-    /// A cancel.
     pub(crate) fn cancel(&self, job: &Job) -> Change {
         self.decide(job, &Event::Cancel(&failure("cancelled")))
     }

@@ -18,17 +18,14 @@ pub(crate) fn id(n: u64) -> JobId {
     JobId::new(n).expect("a small number is an id")
 }
 
-/// A type by name.
 pub(crate) fn type_name(name: &str) -> TypeName {
     TypeName::new(name).expect("a valid type")
 }
 
-/// A worker by name.
 pub(crate) fn worker(name: &str) -> WorkerName {
     WorkerName::new(name).expect("a valid worker")
 }
 
-/// A spec with this type and key.
 pub(crate) fn spec(job_type: &str, key: Option<&str>, created_at: Time) -> JobSpec {
     let queue = QueueName::new("default").expect("a valid queue");
     let key = key.map(|key| Key::new(key).expect("a valid key"));
@@ -44,7 +41,6 @@ pub(crate) fn patient() -> RetryPolicy {
     }
 }
 
-/// A queued job.
 pub(crate) fn queued(id: JobId, spec: JobSpec) -> Job {
     let life = JobStatus::queued(spec.created_at, spec.created_at);
     Job { id, spec: Arc::new(spec), life }
@@ -77,7 +73,6 @@ pub(crate) fn passed(value: &str) -> Report {
     Report::Succeeded(Json::value(value).expect("valid JSON"))
 }
 
-/// A failure with this reason.
 pub(crate) fn failure(reason: &str) -> Failure {
     Failure::new(reason, "for the test")
 }
@@ -104,7 +99,6 @@ pub(crate) fn insert(job: Job) -> Insert {
     Insert { job, reuse_since: None }
 }
 
-/// A unit with these changes.
 pub(crate) fn changing(changes: impl Into<Vec<Change>>) -> Unit {
     Unit { changes: changes.into(), ..Unit::default() }
 }

@@ -21,7 +21,6 @@ pub(crate) fn reading(ids: impl IntoIterator<Item = GroupId>) -> Step {
     Step::new(GROUP_ROW).with(ids.into_iter().map(group_number).collect::<Vec<_>>())
 }
 
-/// The step that writes these groups.
 pub(crate) fn writing(groups: &[&Group]) -> Result<Step, PgError> {
     let mut tags = Vec::new();
     let mut cancels = Vec::new();

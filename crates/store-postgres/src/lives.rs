@@ -26,7 +26,6 @@ pub(crate) struct Lives<'a> {
     odd: bool,
 }
 
-/// One row.
 struct Row<'a> {
     id: JobId,
     life: &'a JobStatus,

@@ -142,7 +142,6 @@ impl Reads<'_> {
         Ok(lowest.zip(highest))
     }
 
-    /// All settings.
     pub(crate) async fn all_settings(&self) -> Result<Vec<Setting>, PgError> {
         let rows = self.0.ask(Step::new(include_str!("sql/settings.sql"))).await?;
         rows.iter().map(setting).collect()
@@ -155,7 +154,6 @@ impl Reads<'_> {
         self.0.ask(step).await?.iter().map(act).collect()
     }
 
-    /// A page of the feed.
     pub(crate) async fn feed_page(&self, after: u64, at_most: usize) -> Result<FeedPage, PgError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let step = Step::new(include_str!("sql/feed.sql")).with(after).with(limit(at_most));

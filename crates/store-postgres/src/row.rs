@@ -202,7 +202,6 @@ pub(crate) fn job_id(row: &Row, column: usize) -> Result<JobId, PgError> {
     id(get(row, column)?)
 }
 
-/// A job's id, or NULL.
 pub(crate) fn job_id_or_null(row: &Row, column: usize) -> Result<Option<JobId>, PgError> {
     get::<Option<i64>>(row, column)?.map(id).transpose()
 }

@@ -5,7 +5,6 @@ use jobhall_core::{Disposition, JobId, Submitted};
 use crate::error::{PgError, damaged};
 use crate::row::{from_json, to_json};
 
-/// The text of an answer.
 pub(crate) fn to_text(answer: &[Submitted]) -> Result<String, PgError> {
     let pairs: Vec<(u64, u8)> = answer.iter().map(|one| (one.id.get(), one.disposition as u8)).collect();
     to_json(&pairs)

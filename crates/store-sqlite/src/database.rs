@@ -85,7 +85,6 @@ fn set_up(conn: &Connection) -> Result<(), SqlError> {
     Ok(conn.execute_batch(WRITER)?)
 }
 
-/// Opens a reader's connection.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, SqlError> {
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     conn.execute_batch(READER)?;

@@ -176,7 +176,6 @@ impl Reads<'_> {
         Ok(lowest.zip(highest))
     }
 
-    /// All settings.
     pub(crate) fn all_settings(&mut self) -> Result<Vec<Setting>, SqlError> {
         let mut rows = self.settings.raw_query();
         let mut found = Vec::new();
@@ -210,7 +209,6 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// A page of the feed.
     pub(crate) fn feed_page(&mut self, after: u64, at_most: usize) -> Result<FeedPage, SqlError> {
         let pruned_to = upkeep::number(&mut self.meta, FEED_PRUNED_TO)?;
         self.feed.raw_bind_parameter(1, i64::try_from(after).unwrap_or(i64::MAX))?;

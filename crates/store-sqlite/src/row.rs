@@ -278,7 +278,6 @@ pub(crate) fn bind_attempt(to: &mut Statement<'_>, id: JobId, past: &PastAttempt
     Ok(())
 }
 
-/// The state of a code.
 pub(crate) fn state_name(code: u8) -> Result<StateName, SqlError> {
     StateName::ALL.get(usize::from(code)).copied().ok_or_else(|| damaged("state code", code))
 }
@@ -316,7 +315,6 @@ pub(crate) fn job_id(row: &Row<'_>, column: usize) -> Result<JobId, SqlError> {
     JobId::new(number.cast_unsigned()).map_err(|error| damaged("id", error))
 }
 
-/// A job's id, or NULL.
 pub(crate) fn job_id_or_null(row: &Row<'_>, column: usize) -> Result<Option<JobId>, SqlError> {
     row.get::<_, Option<i64>>(column)?.map(|_| job_id(row, column)).transpose()
 }

@@ -3,7 +3,6 @@
 
 use rusqlite::{Connection, PrepFlags, Statement};
 
-/// Prepares a statement.
 fn prepare<'c>(conn: &'c Connection, sql: &str) -> rusqlite::Result<Statement<'c>> {
     conn.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)
 }

@@ -27,7 +27,6 @@ pub(crate) struct Counters {
     pub(crate) checkpoints: AtomicU64,
 }
 
-/// Adds to a counter.
 pub(crate) fn add(counter: &AtomicU64, n: usize) {
     counter.fetch_add(n as u64, Ordering::Relaxed);
 }

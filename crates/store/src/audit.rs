@@ -2,7 +2,6 @@
 
 use jobhall_core::Time;
 
-/// One audit entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
     pub at: Time,

@@ -30,7 +30,6 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// An error with this message.
     pub fn new(message: impl Into<String>) -> StoreError {
         StoreError { message: message.into(), away: false }
     }

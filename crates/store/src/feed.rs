@@ -59,7 +59,6 @@ impl News {
     }
 }
 
-/// A page of the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedPage {
     /// Rows in order, without gaps.

@@ -53,7 +53,6 @@ pub struct Block {
     pub live: Option<Vec<JobId>>,
 }
 
-/// A change of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockChange {
     /// Every id is used and every job is completed: remove the block that begins with this id.

@@ -115,7 +115,6 @@ impl Memory {
         JobPage { jobs, next }
     }
 
-    /// A group and all its members.
     pub fn group_now(&self, id: GroupId) -> Option<(Group, Vec<Member>)> {
         let tables = self.tables();
         let group = tables.groups.get(&id).cloned()?;

@@ -140,7 +140,6 @@ pub struct Setting {
     pub value: String,
 }
 
-/// A write of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingWrite {
     pub kind: SettingKind,
@@ -151,7 +150,6 @@ pub struct SettingWrite {
     pub value: Option<String>,
 }
 
-/// A write of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupWrite {
     /// The stored rev it was decided on; 0 if the group must not exist.

@@ -27,7 +27,6 @@ pub enum Status {
     /// The command exited with this code.
     #[error("exit code {0}")]
     Exit(i32),
-    /// A signal ended it.
     #[error("ended by signal {0}")]
     Signal(i32),
     /// The program was not found.

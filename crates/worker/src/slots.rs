@@ -19,7 +19,6 @@ use crate::running::Running;
 use crate::supervisor::{CONTROL_GROUP, MONITOR, NO_NEW_PRIVILEGES};
 use crate::wire::{Frames, Order};
 
-/// Options of slots.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Maximum number of concurrent commands.

@@ -40,7 +40,6 @@ pub enum Shutdown {
     Now,
 }
 
-/// The options of a worker.
 pub struct WorkerOptions {
     /// The client, with the worker's token.
     pub client: Client,

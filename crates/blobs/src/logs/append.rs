@@ -47,7 +47,6 @@ pub enum AppendError {
     /// The log is complete, and the chunk is not a repetition.
     #[error("append to log {what}: it is complete at {len} bytes")]
     Finished { what: String, len: u64 },
-    /// The chunk is too large.
     #[error("append to log {what}: the chunk has {bytes} bytes, the limit is {CHUNK_BYTES}")]
     ChunkTooLarge { what: String, bytes: usize },
     /// The file system failed.

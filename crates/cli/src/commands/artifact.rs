@@ -49,7 +49,6 @@ pub struct PutArgs {
     pub lease: Option<String>,
 }
 
-/// Runs a command of `artifact`.
 pub async fn run(context: &Context, command: &ArtifactCommand) -> Outcome {
     match command {
         ArtifactCommand::Put(args) => put(context, args).await,

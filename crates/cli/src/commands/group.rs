@@ -106,7 +106,6 @@ pub struct CreateArgs {
     pub idempotency_key: Option<String>,
 }
 
-/// Runs a command of `group`.
 pub async fn run(context: &Context, command: &GroupCommand) -> Outcome {
     let client = context.client()?;
     let group = match command {

@@ -75,7 +75,6 @@ pub enum JobCommand {
     Bulk(bulk::BulkCommand),
 }
 
-/// Runs a command of `job`.
 pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
     match command {
         JobCommand::Submit(args) => submit::run(context, args).await,

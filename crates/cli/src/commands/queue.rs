@@ -74,7 +74,6 @@ pub struct SetArgs {
     pub if_match: Option<String>,
 }
 
-/// Runs a command of `queue`.
 pub async fn run(context: &Context, command: &QueueCommand) -> Outcome {
     let client = context.client()?;
     match command {

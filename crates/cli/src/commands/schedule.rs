@@ -71,7 +71,6 @@ pub enum ScheduleCommand {
     },
 }
 
-/// Runs a command of `schedule`.
 pub async fn run(context: &Context, command: &ScheduleCommand) -> Outcome {
     let client = context.client()?;
     match command {

@@ -73,7 +73,6 @@ impl CreateArgs {
     }
 }
 
-/// Runs a command of `token`.
 pub async fn run(context: &Context, command: &TokenCommand) -> Outcome {
     let client = context.client()?;
     match command {

@@ -155,7 +155,6 @@ impl SetArgs {
     }
 }
 
-/// Runs a command of `type`.
 pub async fn run(context: &Context, command: &TypeCommand) -> Outcome {
     let client = context.client()?;
     match command {

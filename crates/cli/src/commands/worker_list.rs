@@ -72,7 +72,6 @@ fn human(worker: &Worker) -> String {
     rows.map(|(label, value)| format!("{label:<10}  {value}")).join("\n")
 }
 
-/// Lists the workers.
 pub async fn list(context: &Context) -> Outcome {
     let workers = context.client()?.workers().await?;
     if workers.is_empty() {
@@ -115,7 +114,6 @@ fn used(worker: &Worker) -> String {
     }
 }
 
-/// The jobs of these attempts.
 fn jobs(attempts: &[String]) -> String {
     let jobs =
         attempts.iter().map(|attempt| attempt.split_once('-').map_or(attempt.as_str(), |(job, _)| job));

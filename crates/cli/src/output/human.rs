@@ -36,7 +36,6 @@ pub fn age(at: Timestamp, now_ms: i64) -> String {
     if passed < 0 { format!("in {}", length(-passed)) } else { length(passed) }
 }
 
-/// Jobs as a table.
 pub fn jobs(jobs: &[Job], now_ms: i64) -> Table {
     let mut table =
         Table::new(&["ID", "STATE", "~TYPE", "~KEY", "~QUEUE", "TRIES", "AGE", "~WORKER", "~NOTE"]);
@@ -169,7 +168,6 @@ fn result(job: &Job) -> Option<String> {
     }
 }
 
-/// Artifacts as a table.
 pub fn artifacts(artifacts: &[Artifact]) -> Table {
     let mut table = Table::new(&["~NAME", "SIZE", "~TYPE", "~DIGEST"]);
     for artifact in artifacts {

@@ -16,7 +16,6 @@ const OPTIONAL: [&str; 3] = ["result", "attempts", "origin"];
 pub enum Picked {
     /// Not an object, or no fields were requested.
     Whole(Box<RawValue>),
-    /// The fields.
     Fields(Vec<(String, Box<RawValue>)>),
 }
 

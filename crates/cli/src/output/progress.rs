@@ -14,7 +14,6 @@ pub const LARGE_BYTES: u64 = 8 << 20;
 /// The kind of progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// A progress bar.
     Bar,
     /// A line at intervals.
     Counter,
@@ -67,7 +66,6 @@ impl Progress {
         self.bar.set_length(total);
     }
 
-    /// Sets the position.
     pub fn set(&mut self, position: u64, note: &str) {
         let note = if note.is_empty() { self.what.to_owned() } else { format!("{} ({note})", self.what) };
         self.bar.set_message(note.clone());

@@ -21,7 +21,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A text with a style.
     pub fn styled(text: &str, style: Style) -> Cell {
         Cell { text: clean(text), style: Some(style) }
     }

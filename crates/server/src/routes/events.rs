@@ -50,7 +50,6 @@ pub(super) struct AllEventsQuery {
     group: Option<u64>,
 }
 
-/// All events.
 pub(super) async fn of_all(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,

@@ -14,7 +14,6 @@ use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire, visibility};
 
-/// The address of a job.
 pub(super) fn address(id: JobId) -> String {
     format!("{}/jobs/{id}", jobhall_protocol::API)
 }

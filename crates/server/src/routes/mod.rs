@@ -42,7 +42,6 @@ use crate::access::access;
 use crate::app::App;
 use crate::auth::{Guarded, nowhere};
 
-/// One route.
 pub(crate) struct Route {
     pub method: &'static str,
     pub path: &'static str,
@@ -69,7 +68,6 @@ fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> R
     Route { method: "PUT", path, to: on(MethodFilter::PUT, Guarded::new(path, handler)) }
 }
 
-/// All routes.
 pub(crate) fn all() -> Vec<Route> {
     vec![
         get("/", page::page),

@@ -189,7 +189,6 @@ async fn next(told: &mut mpsc::Receiver<Told>, front: &mut Option<Told>) -> Resu
     Ok((front.take().ok_or(End::Broken)?, heard))
 }
 
-/// Attempts that ended.
 fn ended<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = AttemptId> + 'a {
     let good =
         notes.iter().zip(heard).filter(|(note, answer)| note.to == Some(Word::Outcome) && answer.is_ok());

@@ -21,7 +21,6 @@ pub enum Role {
 }
 
 impl Role {
-    /// All roles.
     pub const ALL: [Role; 6] = [Role::Viewer, Role::Client, Role::Worker, Role::Admin, Role::Job, Role::Join];
 
     /// The name of the role on the wire and in the store.
@@ -41,9 +40,7 @@ impl Role {
 /// The attempt that a job's token is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The attempt.
     pub attempt: AttemptId,
-    /// Its lease.
     pub lease: LeaseId,
     /// The worker that runs it.
     pub worker: WorkerName,

@@ -28,7 +28,6 @@ impl JobKey {
         hex(&hasher.finalize().as_bytes()[..SEAL / 2])
     }
 
-    /// The token of an attempt.
     pub(super) fn token(&self, attempt: AttemptId, lease: LeaseId) -> String {
         let mac = self.mac(attempt, lease);
         format!("{PREFIX}job_{attempt}_{mac}{}", self.seal(attempt, &mac))

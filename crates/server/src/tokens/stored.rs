@@ -21,7 +21,6 @@ struct Content {
     expires_at: Option<i64>,
 }
 
-/// A stored token.
 #[derive(Clone)]
 pub(crate) struct StoredToken {
     pub id: String,

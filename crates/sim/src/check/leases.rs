@@ -253,7 +253,6 @@ impl Checker {
     }
 }
 
-/// The jobs of a unit.
 pub(super) fn touches(unit: &Unit) -> Vec<JobId> {
     let changed = unit.changes.iter().map(|change| change.id);
     changed.chain(unit.inserts.iter().map(|insert| insert.job.id)).collect()

@@ -34,7 +34,6 @@ use ends::End;
 pub(crate) use limits::LimitOf;
 pub(crate) use shelf::Shelf;
 
-/// The invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
     /// I1: acknowledged data is stored as requested.

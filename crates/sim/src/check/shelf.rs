@@ -5,9 +5,7 @@ use jobhall_store::{Block, FeedPage};
 
 /// A store as the checkers read it.
 pub(crate) trait Shelf {
-    /// One row.
     fn row(&self, id: JobId) -> Option<Job>;
-    /// All rows.
     fn rows(&self) -> Vec<Job>;
     /// The ended attempts of a job, oldest first, without the last one of a completed job.
     fn attempts(&self, id: JobId) -> Vec<PastAttempt>;

@@ -132,7 +132,6 @@ fn lease_of(life: &JobStatus) -> Vec<LeaseId> {
     life.state.lease().map(|lease| lease.id).into_iter().collect()
 }
 
-/// The leases in a request.
 fn leases_of(request: &Request) -> Vec<LeaseId> {
     match request {
         Request::Accept { lease, .. }

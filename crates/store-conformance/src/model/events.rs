@@ -28,7 +28,6 @@ pub(super) enum Happening {
 }
 
 impl Happening {
-    /// The event, for this job.
     pub(super) fn event<'a>(&'a self, job: &'a Job) -> Event<'a> {
         let now = job.life.claim;
         match self {

@@ -87,11 +87,8 @@ pub enum Twist {
     Stale,
     /// Decided on an older copy.
     Outdated,
-    /// With an idempotency key.
     StoredIdempotencyKey,
-    /// With a check.
     Check,
-    /// With a setting.
     Setting,
     /// An ended job does not release its successor.
     Abandon,

@@ -21,7 +21,6 @@ const IDS_PER_COMMIT: u64 = 24;
 #[derive(Clone, Debug)]
 pub struct Turn {
     pub call: Call,
-    /// The answer of the reference.
     pub answer: Answer,
     /// Whether the call had an effect.
     pub succeeded: bool,

@@ -36,7 +36,6 @@ pub enum Fault {
     PrunesOpenJobs,
     /// No success is ever reused.
     IgnoresReuse,
-    /// Checks are ignored.
     IgnoresChecks,
     /// Params are not replaced.
     KeepsOldParams,

@@ -12,7 +12,6 @@ use crate::row::{number, to_json};
 use crate::submitted;
 use crate::wire::Step;
 
-/// All side rows.
 #[derive(Default)]
 pub(super) struct SideRows<'a> {
     attempts: Vec<(JobId, &'a PastAttempt)>,
@@ -26,7 +25,6 @@ pub(super) struct SideRows<'a> {
 }
 
 impl<'a> SideRows<'a> {
-    /// Adds the side rows of a unit.
     pub(super) fn add(&mut self, unit: &'a Unit) -> Result<(), PgError> {
         for change in &unit.changes {
             self.attempts.extend(change.past.as_ref().map(|past| (change.id, &**past)));

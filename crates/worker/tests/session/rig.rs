@@ -150,7 +150,6 @@ impl Connection {
         self.send(ToWorker::Welcome(welcome)).await;
     }
 
-    /// Assigns a script.
     pub async fn assign(&mut self, attempt: AttemptId, script: &str) {
         let job = AssignedJob {
             id: attempt.job.get(),

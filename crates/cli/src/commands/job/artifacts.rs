@@ -28,7 +28,6 @@ pub struct ArtifactsArgs {
     pub attempt: Option<String>,
 }
 
-/// Lists artifacts.
 pub async fn list(context: &Context, args: &ArtifactsArgs) -> Outcome {
     let client = context.client()?;
     let (mut all, mut cursor) = (Vec::new(), None);

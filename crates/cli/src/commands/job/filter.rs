@@ -53,7 +53,6 @@ impl FilterArgs {
         Ok(states)
     }
 
-    /// The filter, with these states.
     pub fn filter(&self, states: Vec<String>, limit: Option<u32>) -> JobFilter {
         let FilterArgs { job_type, key, queue, group, owner, tag, q, created_after, created_before, .. } =
             self.clone();

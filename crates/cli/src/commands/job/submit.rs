@@ -221,7 +221,6 @@ pub(super) fn later(now_ms: i64, delay: Span) -> Outcome<Timestamp> {
     at.map(Timestamp).ok_or_else(|| Failure::usage(format!("{delay} is too far in the future")))
 }
 
-/// A random key.
 pub fn random_key() -> String {
     format!("{:032x}", rand::random::<u128>())
 }

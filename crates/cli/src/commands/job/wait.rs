@@ -79,7 +79,6 @@ async fn ended(
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }
 
-/// Waits for one job.
 pub async fn one(client: &Client, id: u64) -> Outcome<Job> {
     let ended = client.ends([id]).next().await.map_err(unseen)?;
     ended.ok_or_else(|| Failure::new(Exit::Unexpected, format!("the event stream ended before job {id} did")))

@@ -68,7 +68,6 @@ enum SubmitAnswer {
     Many(Vec<wire::Submitted>),
 }
 
-/// All rows.
 pub(super) fn all() -> Vec<Row> {
     [
         hall(),
