@@ -37,7 +37,6 @@ pub trait Ground {
     /// The content of the store after the stop.
     async fn stored(&self) -> Stored;
 
-    /// The administrator's token.
     fn token(&self) -> String {
         self.rig().token()
     }
@@ -47,7 +46,6 @@ pub trait Ground {
         self.rig().folder()
     }
 
-    /// Starts a worker process.
     fn worker(&self, number: usize, file: &str) -> Process {
         let (name, places) = (format!("worker-{number}"), self.places(number));
         let mut command = jobhall();

@@ -23,7 +23,6 @@ const BACKENDS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_act
 const THEFT: &str = "WITH gone AS (DELETE FROM jobhall.jobs WHERE id = (SELECT min(id) FROM jobhall.jobs \
      WHERE state >= 8) RETURNING id) DELETE FROM jobhall.specs WHERE id IN (SELECT id FROM gone) RETURNING id";
 
-/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gust {
     /// The leader is killed without warning.

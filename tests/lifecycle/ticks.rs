@@ -3,7 +3,6 @@
 use jobhall_tests::{Rig, eventually};
 use serde_json::Value;
 
-/// Number of kills.
 const KILLS: usize = 6;
 
 fn jobs(rig: &Rig) -> Vec<Value> {

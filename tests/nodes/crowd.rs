@@ -55,7 +55,6 @@ impl Crowd {
         self
     }
 
-    /// Adds a node.
     pub fn add(&mut self, words: &[&str]) {
         let mut node = Rig::new();
         if self.token.is_empty() {

@@ -10,12 +10,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A connection on which a test may send any bytes.
 pub struct Raw(TcpStream);
 
-/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status, or 0 if there was no response.
     pub status: u16,
-    /// The whole head.
     pub head: String,
     /// The whole body, as text.
     pub body: String,
@@ -30,7 +28,6 @@ impl Answer {
 }
 
 impl Raw {
-    /// Connects.
     pub fn open(address: SocketAddr) -> Raw {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

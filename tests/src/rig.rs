@@ -58,7 +58,6 @@ impl Process {
         }
     }
 
-    /// Sends a signal.
     pub fn signal(&self, which: Signal) {
         if self.ended.is_none() {
             signal(self.pid(), which);
@@ -200,7 +199,6 @@ impl Rig {
         format!("http://{}", self.address)
     }
 
-    /// The data directory.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -215,7 +213,6 @@ impl Rig {
         &self.mark
     }
 
-    /// The administrator's token.
     pub fn token(&self) -> String {
         std::fs::read_to_string(self.data().join("admin.token")).unwrap().trim().to_owned()
     }

@@ -59,7 +59,6 @@ pub struct Options {
     pub submitters: usize,
     /// Number of jobs per submit.
     pub bulk: usize,
-    /// Number of worker sessions.
     pub workers: usize,
     /// Number of queued jobs in the large store.
     pub queued: u64,

@@ -31,7 +31,6 @@ pub fn request(method: &str, path: &str, server: &Server, body: &str) -> Vec<u8>
 }
 
 impl Connection {
-    /// Connects.
     pub async fn open(server: &Server) -> Result<Connection, Failed> {
         let stream = TcpStream::connect(&server.address).await?;
         stream.set_nodelay(true)?;

@@ -41,11 +41,9 @@ const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|wake|e
 pub struct Options {
     /// The directory of the stores.
     pub directory: PathBuf,
-    /// The shipped binary.
     pub binary: PathBuf,
     /// Duration of one turn.
     pub seconds: f64,
-    /// Number of turns.
     pub rounds: usize,
     /// Number of clients that submit and wait for the response.
     pub submitters: usize,
@@ -55,9 +53,7 @@ pub struct Options {
     pub workers: usize,
     /// Number of concurrent connections.
     pub connections: usize,
-    /// Number of jobs.
     pub jobs: usize,
-    /// Number of long polls.
     pub polls: usize,
     /// The PostgreSQL database to use instead of a file.
     pub database: Option<String>,

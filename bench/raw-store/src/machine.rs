@@ -31,7 +31,6 @@ pub struct Sample {
 /// The difference between two snapshots.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
-    /// Elapsed time.
     pub seconds: f64,
     /// CPU time of this process, all threads.
     pub cpu_seconds: f64,

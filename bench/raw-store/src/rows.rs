@@ -9,7 +9,6 @@ use rusqlite::{Connection, Statement};
 
 use crate::machine::Failed;
 
-/// The tables.
 pub const SCHEMA: &str = include_str!("schema.sql");
 
 /// As in the engine's writer.

@@ -124,7 +124,6 @@ impl Blobs {
         self.artifacts.add(attempt, artifact)
     }
 
-    /// Logs of attempts.
     #[must_use]
     pub fn logs(&self) -> &Logs {
         &self.logs

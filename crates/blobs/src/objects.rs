@@ -38,7 +38,6 @@ pub enum PutError {
     /// The reader of the content failed.
     #[error("store an object: its source failed: {0}")]
     Source(io::Error),
-    /// The file system failed.
     #[error(transparent)]
     Blob(#[from] BlobError),
 }

@@ -91,7 +91,6 @@ impl Part {
 }
 
 impl Sweep {
-    /// A new walk.
     #[must_use]
     pub fn new(now_ms: u64, min_age_ms: u64) -> Sweep {
         let part = Part::Temps;

@@ -11,7 +11,6 @@ use crate::settings::{Given, Settings};
 #[derive(Clone, Debug)]
 pub struct Context {
     pub settings: Settings,
-    /// The output options.
     pub output: Output,
 }
 

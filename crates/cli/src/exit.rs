@@ -7,9 +7,7 @@ use jobhall_protocol::{Code, Job};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
-    /// Success.
     Ok = 0,
-    /// An unexpected error.
     Unexpected = 1,
     /// The command line or the configuration is invalid.
     Usage = 2,
@@ -17,15 +15,12 @@ pub enum Exit {
     Unreachable = 3,
     /// The token is missing or does not permit the request.
     Auth = 4,
-    /// Not found.
     NotFound = 5,
     /// The current state does not permit the request.
     Conflict = 6,
     /// The job ran and failed.
     Failed = 100,
-    /// The job was cancelled.
     Cancelled = 101,
-    /// The job timed out.
     TimedOut = 102,
     /// The job was lost or crashed.
     Crashed = 103,

@@ -11,7 +11,6 @@ use crate::exit::Exit;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub exit: Exit,
-    /// What happened.
     pub what: String,
     /// Why, if known.
     pub why: Option<String>,
@@ -33,7 +32,6 @@ impl Failure {
         Failure::new(Exit::Usage, what)
     }
 
-    /// Adds the reason.
     #[must_use]
     pub fn why(self, why: impl Into<String>) -> Failure {
         Failure { why: Some(why.into()), ..self }

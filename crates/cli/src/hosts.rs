@@ -11,7 +11,6 @@ const NAMES: usize = 100;
 const NAME_BYTES: usize = 253;
 const LABEL_BYTES: usize = 63;
 
-/// Parses one name.
 pub fn name(text: &str) -> Result<String, String> {
     let text = text.trim();
     let name = text.to_ascii_lowercase();

@@ -117,7 +117,6 @@ fn failed(why: &dyn std::fmt::Display) -> Failure {
 enum Ended {
     /// The node stops; with the parts to close.
     Stop(Engine, Arc<Postgres>),
-    /// The leadership was lost.
     Lost,
 }
 

@@ -20,13 +20,11 @@ use table::Table;
 pub enum Format {
     /// Tables and text.
     Human,
-    /// One JSON document.
     Json,
     /// One JSON document per line.
     Jsonl,
 }
 
-/// The output options.
 #[derive(Clone, Debug)]
 pub struct Output {
     pub format: Format,
@@ -54,7 +52,6 @@ impl Output {
         Output { format, fields: globals.fields.clone(), quiet, verbose }
     }
 
-    /// Prints lines of text.
     pub fn line(&self, text: &str) -> Outcome<()> {
         print(text)
     }

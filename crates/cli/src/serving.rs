@@ -20,7 +20,6 @@ pub enum Serving {
 }
 
 impl Serving {
-    /// Opens the server.
     pub async fn open(data: &Path, at: &ListenArgs, settings: &Settings) -> Outcome<Serving> {
         match at.database()? {
             Some(Database::Postgres(url)) => {

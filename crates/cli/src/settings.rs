@@ -23,7 +23,6 @@ const TOKEN_BYTES: u64 = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Flag(&'static str),
-    /// An environment variable.
     Env(&'static str),
     /// The file in the current directory.
     Project(PathBuf),
@@ -62,7 +61,6 @@ pub struct Given {
     pub flags: Layer,
     /// The environment, by name.
     pub env: Vec<(String, String)>,
-    /// The current directory.
     pub directory: PathBuf,
     /// The file of the machine, if not the default one.
     pub system: Option<PathBuf>,
@@ -91,7 +89,6 @@ impl Given {
 pub struct Settings {
     /// The URL of the server.
     pub server: Setting,
-    /// The API token.
     pub token: Option<Setting>,
     /// The data directory of a local server.
     pub data: Setting<PathBuf>,

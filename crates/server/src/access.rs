@@ -29,12 +29,9 @@ const ANY: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Worker, Ro
 const READ_JOB: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin, Role::Job]);
 /// Roles that report progress, including the process of the attempt.
 const TELL: Access = Access::Roles(&[Role::Worker, Role::Admin, Role::Job]);
-/// Join tokens.
 const JOIN: Access = Access::Roles(&[Role::Join]);
-/// Administrators.
 const ADMIN: Access = Access::Roles(&[Role::Admin]);
 
-/// Method, path, access.
 pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/", Access::Open),
     ("GET", "/livez", Access::Open),

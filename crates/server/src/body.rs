@@ -21,7 +21,6 @@ pub(crate) const BODY_BYTES: usize = 1 << 20;
 /// Time limit for a body to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// Reads the whole body.
 pub(crate) async fn bytes(request: Request<Body>) -> Result<Bytes, ApiError> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -60,7 +59,6 @@ pub(crate) fn parse_many<T: DeserializeOwned>(bytes: &[u8]) -> Result<Vec<T>, Ap
     Ok(many.into_iter().map(|Object(one)| one).collect())
 }
 
-/// Parses one object.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let Object(one) = read(bytes)?;
     Ok(one)

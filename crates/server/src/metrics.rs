@@ -27,7 +27,6 @@ pub(crate) struct Metrics {
     pub live_clients: Gauge,
     /// Waiting long polls.
     pub waiting: Gauge,
-    /// Open connections.
     pub connections: Gauge,
     /// Inbox rows that became jobs.
     pub inbox_taken: Counter<u64, AtomicU64>,

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The remaining arguments.
 pub struct Args(Vec<String>);
 
 impl Args {

@@ -66,7 +66,6 @@ fn limit(random: &mut Random) -> Limit {
 }
 
 impl Sim {
-    /// Makes a change.
     pub fn alter(&mut self, alteration: &Alteration) {
         match alteration {
             Alteration::Queue(at, config) => {

@@ -27,7 +27,6 @@ pub(crate) enum Event {
     Served(u32, Box<StoreReply>),
     /// The kernel wakes up for its timers.
     Nap(u64),
-    /// The server restarts.
     Start,
     /// The time limit of a client expires.
     Timeout(usize, u32),

@@ -2,7 +2,6 @@
 
 use crate::check::Invariant;
 
-/// One planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plant {
     /// The store acknowledges a unit and drops it.

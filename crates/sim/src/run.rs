@@ -16,7 +16,6 @@ pub struct Outcome {
     pub violation: Option<Violation>,
     /// Counts of what occurred.
     pub tally: Tally,
-    /// Number of events.
     pub events: u64,
     /// Virtual duration in milliseconds.
     pub ms: u64,

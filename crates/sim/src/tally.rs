@@ -21,7 +21,6 @@ impl Tally {
         }
     }
 
-    /// The number of occurrences.
     pub fn count(&self, group: &str, kind: &str) -> u64 {
         let mut found = self.counts.iter().filter(|((g, k), _)| *g == group && k == kind);
         found.next().map_or(0, |(_, &count)| count)

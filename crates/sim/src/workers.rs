@@ -28,17 +28,12 @@ pub(crate) enum Step {
     Waited,
     /// Renews the session.
     Beat,
-    /// Offers slots.
     Offer,
-    /// Accepts an assignment.
     Accept(AttemptId),
-    /// Reports progress.
     Progress(AttemptId),
     /// Submits its nth sub-job.
     Call(AttemptId, u64),
-    /// Waits for its sub-jobs.
     Wait(AttemptId),
-    /// Reports the outcome.
     Report(AttemptId),
     /// Reports that external work has started.
     Started(AttemptId),

@@ -58,7 +58,6 @@ impl<'a> Client<'a> {
         wait(self.store.commit(units.into())).expect("a commit that works")
     }
 
-    /// Commits one unit.
     pub(crate) fn unit(&self, unit: Unit) -> Result<Done, Vec<Conflict>> {
         let mut results = self.commit([unit]).results;
         assert_eq!(results.len(), 1, "one unit has one result");
@@ -70,7 +69,6 @@ impl<'a> Client<'a> {
         self.unit(unit).expect_err("a refusal")
     }
 
-    /// Stores a new job.
     pub(crate) fn put(&self, job: Job) -> Job {
         self.unit(inserting(job.clone())).expect("the insert fits");
         job
@@ -83,7 +81,6 @@ impl<'a> Client<'a> {
         self.get(id).expect("a changed job is there")
     }
 
-    /// The stored job.
     pub(crate) fn get(&self, id: JobId) -> Option<Job> {
         let mut jobs = wait(self.store.jobs(vec![id])).expect("jobs can be read");
         assert_eq!(jobs.len(), 1, "one id has one answer");
@@ -117,7 +114,6 @@ impl<'a> Client<'a> {
         self.apply(self.claim(&job, "w"))
     }
 
-    /// The worker accepts.
     pub(crate) fn accept(&self, job: &Job) -> Change {
         let lease = job.life.state.lease().expect("a held job").id;
         self.decide(job, &Event::Accept { claim: job.life.claim, lease })
@@ -135,7 +131,6 @@ impl<'a> Client<'a> {
         self.apply(self.report(&held, &passed("1")))
     }
 
-    /// Removes jobs.
     pub(crate) fn prune_jobs(&self, ids: impl Into<Vec<JobId>>) -> Pruned {
         self.prune(Prune { jobs: ids.into(), ..Prune::default() })
     }

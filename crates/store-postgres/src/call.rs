@@ -47,7 +47,6 @@ impl Batch {
         Batch { units: vec![units], replies: vec![reply], doubted: false }
     }
 
-    /// Appends another batch.
     pub(crate) fn join(&mut self, next: Batch) {
         self.units.extend(next.units);
         self.replies.extend(next.replies);

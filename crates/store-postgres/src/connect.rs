@@ -20,7 +20,6 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum time without an acknowledgement of sent data.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// How to open connections.
 #[derive(Clone)]
 pub(crate) struct Connector {
     config: Config,

@@ -41,7 +41,6 @@ pub struct NodeSeen {
     pub started_ms: u64,
     /// Its last heartbeat, likewise.
     pub seen_ms: u64,
-    /// Whether it leads.
     pub leads: bool,
     /// Whether its last heartbeat was more than ten seconds ago.
     pub gone: bool,

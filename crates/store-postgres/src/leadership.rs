@@ -32,7 +32,6 @@ pub struct Node {
     pub url: String,
 }
 
-/// The current leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderSeen {
     pub node: Node,

@@ -24,7 +24,6 @@ pub(crate) struct Migration {
     pub(crate) sql: &'static str,
 }
 
-/// All migrations, oldest first.
 pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0001_hall", sql: include_str!("migrations/0001_hall.sql") },
     Migration { name: "0002_desk", sql: include_str!("migrations/0002_desk.sql") },

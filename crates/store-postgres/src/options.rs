@@ -43,7 +43,6 @@ pub struct Options {
     /// A URL without the pooler, on which the database sends notifications of a new leader. Without it, a node behind
     /// a pooler detects a new leader by polling.
     pub direct_url: Option<String>,
-    /// Number of read connections.
     pub readers: usize,
     /// Maximum number of calls that wait for the writer, and of reads that wait for a connection; further ones are
     /// refused.

@@ -53,7 +53,6 @@ impl Reads<'_> {
         self.0.ask(step).await?.iter().map(row::attempt).collect()
     }
 
-    /// The open blocks.
     pub(crate) async fn all_blocks(&self) -> Result<Vec<Block>, PgError> {
         let rows = self.0.ask(Step::new(include_str!("sql/blocks.sql"))).await?;
         rows.iter().map(upkeep::block).collect()

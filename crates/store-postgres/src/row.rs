@@ -206,7 +206,6 @@ pub(crate) fn job_id_or_null(row: &Row, column: usize) -> Result<Option<JobId>, 
     get::<Option<i64>>(row, column)?.map(id).transpose()
 }
 
-/// Converts numbers to ids.
 pub(crate) fn ids(numbers: impl IntoIterator<Item = i64>) -> Result<Vec<JobId>, PgError> {
     numbers.into_iter().map(id).collect()
 }

@@ -60,7 +60,6 @@ impl<'r, R> Shapes<'r, R> {
         self.shapes.iter().map(|row| column(row)).collect()
     }
 
-    /// The number of rows.
     pub(crate) fn count(&self) -> i64 {
         i64::try_from(self.rows.len()).unwrap_or(i64::MAX)
     }

@@ -35,7 +35,6 @@ pub(crate) async fn settle(wire: &Wire<'_>, changes: &[BlockChange]) -> Result<(
     Ok(())
 }
 
-/// Removes the given rows.
 pub(crate) async fn remove(wire: &Wire<'_>, prune: &Prune) -> Result<Pruned, PgError> {
     let mut pruned = Pruned::default();
     if !prune.jobs.is_empty() {

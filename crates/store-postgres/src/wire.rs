@@ -115,7 +115,6 @@ pub(crate) type Answer = Result<Vec<Row>, Error>;
 /// transaction may use another server process.
 pub(crate) struct Wire<'c> {
     pub(crate) client: &'c ClientWrapper,
-    /// Whether statements are prepared.
     pub(crate) prepares: bool,
 }
 
@@ -144,7 +143,6 @@ impl Wire<'_> {
         Ok(join_all(sent).await.into_iter().collect::<Result<Vec<_>, Error>>()?)
     }
 
-    /// Sends one step.
     pub(crate) async fn ask(&self, step: Step) -> Result<Vec<Row>, PgError> {
         let statement = self.prepared(&step).await?;
         Ok(self.one(&step, statement.as_ref()).await?)

@@ -27,7 +27,6 @@ pub(crate) struct Migration {
     pub(crate) sql: &'static str,
 }
 
-/// All migrations, oldest first.
 pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") },
     Migration { name: "0002_audit", sql: include_str!("migrations/0002_audit.sql") },
@@ -142,7 +141,6 @@ fn compare(version: usize, applied: &[(usize, String, i64)], list: &[Migration])
     Ok(())
 }
 
-/// Runs the pending migrations.
 pub(crate) fn run(conn: &Connection, list: &[Migration], observer: Observer<'_>) -> Result<(), OpenError> {
     for (at, migration) in list.iter().enumerate().skip(version(conn)?) {
         migrate(conn, at + 1, migration, observer)?;

@@ -23,13 +23,11 @@ pub enum Point {
 /// The injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The disk is full.
     Full,
     /// A sync failed.
     Io,
     /// The file is damaged.
     Corrupt,
-    /// Another error.
     Other,
 }
 

@@ -27,7 +27,6 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Starts the threads.
     pub(crate) fn start(path: &Path, options: &Options) -> Result<Readers, StoreError> {
         let (reads, waiting) = sync_channel(options.waiting);
         let (path, waiting) = (Arc::new(path.to_owned()), Arc::new(Mutex::new(waiting)));

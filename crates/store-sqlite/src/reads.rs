@@ -51,7 +51,6 @@ impl Reads<'_> {
         Ok(found)
     }
 
-    /// The open blocks.
     pub(crate) fn all_blocks(&mut self) -> Result<Vec<Block>, SqlError> {
         let mut rows = self.blocks.raw_query();
         let mut found = Vec::new();

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counters of the writer since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Committed transactions.
     pub transactions: u64,
     /// Calls in those transactions.
     pub calls: u64,
@@ -13,7 +12,6 @@ pub struct Stats {
     pub rows: u64,
     /// Bytes appended to the write-ahead log; copying them into the file is not counted.
     pub bytes: u64,
-    /// Number of checkpoints.
     pub checkpoints: u64,
 }
 

@@ -37,7 +37,6 @@ impl Writes<'_> {
         Ok(Some(Block { first, last, live: None }))
     }
 
-    /// Closes or shrinks blocks.
     pub(crate) fn settle(&mut self, changes: &[BlockChange]) -> Result<(), SqlError> {
         for change in changes {
             match change {
@@ -56,7 +55,6 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// Removes the given rows.
     pub(crate) fn remove(&mut self, prune: &Prune) -> Result<Pruned, SqlError> {
         let mut pruned = Pruned::default();
         for id in &prune.jobs {

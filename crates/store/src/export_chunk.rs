@@ -13,7 +13,6 @@ use crate::unit::{Link, Setting, StoredIdempotencyKey};
 pub enum ExportChunk {
     /// Configuration, tokens, schedules and operations.
     Settings(Vec<Setting>),
-    /// Id blocks.
     Blocks(Vec<Block>),
     Groups(Vec<Group>),
     /// Jobs with their ended attempts, oldest first.
@@ -22,7 +21,6 @@ pub enum ExportChunk {
     Links(Vec<Link>),
     /// Idempotency keys; `forget_before` of each is the time it was stored.
     IdempotencyKeys(Vec<StoredIdempotencyKey>),
-    /// Audit entries.
     Acts(Vec<AuditRow>),
 }
 
@@ -48,9 +46,7 @@ pub struct Holdings {
     pub links: u64,
     pub settings: u64,
     pub idempotency_keys: u64,
-    /// Audit entries.
     pub acts: u64,
-    /// Id blocks.
     pub blocks: u64,
 }
 

@@ -99,7 +99,6 @@ pub struct JobFilter {
     pub tag: Option<Tag>,
     /// Submitted at this time or later.
     pub created_after: Option<Time>,
-    /// Submitted before this time.
     pub created_before: Option<Time>,
 }
 
@@ -137,7 +136,6 @@ pub trait Store: Send + Sync + 'static {
 
     fn settle_blocks(&self, changes: Vec<BlockChange>) -> Later<Result<(), CommitError>>;
 
-    /// Removes the given rows.
     fn prune(&self, prune: Prune) -> Later<Result<Pruned, CommitError>>;
 
     /// The jobs with these ids, in the requested order; none for an unknown id.
@@ -149,7 +147,6 @@ pub trait Store: Send + Sync + 'static {
     /// Open jobs in id order from the blocks, after `after`, at most `limit`.
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>>;
 
-    /// The open blocks.
     fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>>;
 
     /// Completed jobs, newest id first, below `before`, at most `limit`.

@@ -31,7 +31,6 @@ pub struct Unit {
     pub links: Vec<Link>,
     /// Parents whose links are removed.
     pub unlinked: Vec<JobId>,
-    /// Audit entries.
     pub audit: Vec<AuditEntry>,
     pub idempotency_key: Option<StoredIdempotencyKey>,
 }
@@ -129,14 +128,12 @@ impl SettingKind {
     }
 }
 
-/// A stored setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     pub kind: SettingKind,
     pub name: String,
     /// Incremented by every write, from 1.
     pub rev: u32,
-    /// JSON.
     pub value: String,
 }
 
@@ -189,7 +186,6 @@ pub struct StoredIdempotencyKey {
     pub key: String,
     /// A digest of the request.
     pub body: u128,
-    /// The stored answer.
     pub answer: Vec<Submitted>,
     pub at: Time,
     /// Keys stored before this time have expired.
@@ -235,11 +231,7 @@ pub enum Conflict {
         job: Job,
     },
     /// The job releases its key, but a successor waits for it and the unit does not release or end that one.
-    Successor {
-        id: JobId,
-        /// The waiting successor.
-        job: Job,
-    },
+    Successor { id: JobId, job: Job },
     /// The idempotency key was used for the same request; this is the stored answer.
     Repeated(Vec<Submitted>),
     /// The idempotency key was used for another request.

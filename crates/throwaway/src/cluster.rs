@@ -147,7 +147,6 @@ impl Cluster {
         self.stop(Stop::Immediate);
     }
 
-    /// Stops and starts it.
     pub fn restart(&self, how: Stop) {
         self.stop(how);
         self.start_again();
@@ -244,7 +243,6 @@ impl Database {
         &self.name
     }
 
-    /// Its address.
     pub fn url(&self) -> String {
         url(&self.directory, self.port, &self.name)
     }

@@ -28,7 +28,6 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The order for an attempt, in increasing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
-    /// Continue.
     Go,
     /// Stop, and report that it was cancelled.
     Cancel,

@@ -33,7 +33,6 @@ pub const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// An empty environment.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
@@ -48,7 +47,6 @@ impl Environment {
         Self(variables)
     }
 
-    /// Sets one variable.
     pub fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
         self.0.insert(name.into(), value.into());
     }

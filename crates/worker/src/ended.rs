@@ -21,7 +21,6 @@ pub struct Chunk {
     pub bytes: Vec<u8>,
 }
 
-/// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Status {
     /// The command exited with this code.

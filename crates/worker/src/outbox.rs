@@ -13,7 +13,6 @@ pub(crate) struct OutboundMessage {
     pub reply: oneshot::Sender<Reply>,
 }
 
-/// The server's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// The server accepted the message.

@@ -76,7 +76,6 @@ impl Outputs {
         self.folder.path().join("result.json")
     }
 
-    /// The directory for artifacts.
     pub(crate) fn output(&self) -> PathBuf {
         self.folder.path().join(OUTPUT)
     }

@@ -17,14 +17,12 @@ const JSON_BYTES: u64 = 64 << 20;
 /// The result of a job.
 #[derive(Debug)]
 pub(crate) enum Left {
-    /// No result.
     Nothing,
     Value(Box<RawValue>),
     /// A file of this media type.
     File(&'static str),
 }
 
-/// Reads the result file.
 pub(crate) fn look(path: &Path) -> io::Result<Left> {
     let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
     let (mut file, size) = match outputs::open(folder, Path::new(name)) {

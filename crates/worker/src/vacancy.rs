@@ -32,7 +32,6 @@ const ACCEPT: Duration = Duration::from_millis(20);
 /// The requested kind of shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shutdown {
-    /// Continue.
     None,
     /// Take no further jobs, finish the running ones.
     Drain,
@@ -45,9 +44,7 @@ pub struct WorkerOptions {
     pub client: Client,
     /// The configuration of the worker.
     pub file: WorkerFile,
-    /// The slots for commands.
     pub slots: Slots,
-    /// The requested shutdown.
     pub shutdown: watch::Receiver<Shutdown>,
 }
 

@@ -10,7 +10,6 @@ pub struct TestResult {
     pub binary: String,
     /// The test's path within its binary.
     pub name: String,
-    /// Whether it passed.
     pub passed: bool,
 }
 

@@ -33,7 +33,6 @@ pub struct Package {
     pub name: String,
     /// Directory relative to the root, such as `crates/core`.
     pub directory: String,
-    /// The description, if any.
     pub description: Option<String>,
     pub dependencies: Vec<Dependency>,
     /// The root source files of its library and binaries, relative to the root of the workspace.

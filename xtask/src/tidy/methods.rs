@@ -39,7 +39,6 @@ pub struct Component {
 /// The measurements of one struct in its crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Number of fields.
     pub fields: usize,
     /// Number of `impl` blocks, without those of traits.
     pub impls: usize,

@@ -44,7 +44,6 @@ impl Manifest {
         Ok(look(self.loaded(&mut guard(&self.known))?))
     }
 
-    /// Adds a record durably.
     pub(super) fn add(&self, artifact: &Artifact) -> Result<(), KeepError> {
         let mut known = guard(&self.known);
         if known.broken {

@@ -49,7 +49,6 @@ pub enum AppendError {
     Finished { what: String, len: u64 },
     #[error("append to log {what}: the chunk has {bytes} bytes, the limit is {CHUNK_BYTES}")]
     ChunkTooLarge { what: String, bytes: usize },
-    /// The file system failed.
     #[error(transparent)]
     Blob(#[from] BlobError),
 }

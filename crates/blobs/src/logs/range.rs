@@ -21,12 +21,7 @@ pub enum ByteRange {
 pub enum RangeError {
     /// The range ends before it begins.
     #[error("read bytes {from} to {to}: the range ends before it begins")]
-    Backwards {
-        /// The first offset.
-        from: u64,
-        /// The last offset.
-        to: u64,
-    },
+    Backwards { from: u64, to: u64 },
     /// The range is after the end.
     #[error("read a range: there are {total} bytes, none of them in the range")]
     Unsatisfiable {

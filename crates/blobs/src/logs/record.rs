@@ -12,7 +12,6 @@
 pub(super) const RECORD_BYTES: usize = 28;
 const CHECKED: usize = 24;
 
-/// The output stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stream {
     Stdout,

@@ -36,7 +36,6 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 /// The result of a read of a tail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The next chunks.
     News(Vec<Entry>),
     /// No new bytes; read again after a wake-up.
     Wait,

@@ -17,12 +17,19 @@ enum Act {
     /// Stores content without a reference.
     Put(u8),
     /// Stores content and keeps it as an artifact of a job under a name.
-    Keep { job: u8, name: u8, content: u8 },
+    Keep {
+        job: u8,
+        name: u8,
+        content: u8,
+    },
     /// Keeps content that was stored earlier, if it still exists.
-    KeepLate { job: u8, name: u8, content: u8 },
+    KeepLate {
+        job: u8,
+        name: u8,
+        content: u8,
+    },
     /// Retention removes a job.
     Prune(u8),
-    /// Time passes.
     Wait(u64),
     /// A whole walk.
     Collect,

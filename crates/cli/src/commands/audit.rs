@@ -25,7 +25,6 @@ pub struct AuditArgs {
     pub limit: u32,
 }
 
-/// Lists the entries.
 pub async fn run(context: &Context, args: &AuditArgs) -> Outcome {
     let client = context.client()?;
     let wanted = args.limit as usize;

@@ -22,7 +22,6 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Prints the completions.
 pub fn run(args: &CompletionsArgs) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "jobhall", &mut script);

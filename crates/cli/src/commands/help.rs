@@ -24,7 +24,6 @@ pub struct HelpArgs {
     pub topic: Vec<String>,
 }
 
-/// Prints the help.
 pub fn run(args: &HelpArgs) -> Outcome {
     let text = match args.topic.as_slice() {
         [topic] if topic == EXIT_CODES => Exit::table(),

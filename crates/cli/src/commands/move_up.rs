@@ -67,7 +67,6 @@ impl Moved {
     }
 }
 
-/// Moves a hall.
 pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
     let file = file_of(&args.from)?;
     let to = url_of(&address(&args.to, "--to")?)?;

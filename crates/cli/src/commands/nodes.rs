@@ -19,7 +19,6 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct NodesArgs {}
 
-/// Lists the nodes.
 pub async fn run(context: &Context) -> Outcome {
     let nodes = context.client()?.nodes().await?;
     context.output.list(&nodes, || table(&nodes))?;

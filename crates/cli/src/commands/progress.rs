@@ -34,7 +34,6 @@ fn measure(text: &str) -> Result<(u64, Option<u64>), String> {
     }
 }
 
-/// Reports the progress.
 pub async fn run(context: &Context, args: &ProgressArgs) -> Outcome {
     let attempt = own_attempt()?;
     let (step, total) = args.step;

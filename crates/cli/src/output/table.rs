@@ -53,7 +53,6 @@ impl Table {
         Table { columns: headings.iter().map(column).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
     }

@@ -87,7 +87,6 @@ pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>,
     Ok(told)
 }
 
-/// Validates job ids.
 pub(crate) fn job_ids(given: Option<Vec<u64>>) -> Result<Option<Vec<JobId>>, ApiError> {
     let ids = given.map(|ids| ids.into_iter().map(JobId::new).collect::<Result<_, _>>());
     ids.transpose().map_err(|error| ApiError::bad(format!("jobs: {error}")))

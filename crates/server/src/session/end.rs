@@ -20,13 +20,11 @@ pub(super) enum End {
     NoHello,
     /// An invalid frame, or a message that is not allowed now.
     Wrong(u16, String),
-    /// The hello was refused.
     Refused(String),
     /// The session was not renewed in time.
     Expired,
     /// The token is no longer valid.
     TokenRevoked,
-    /// The server is stopping.
     Drained,
     /// The engine has stopped, or an internal error occurred.
     Broken,

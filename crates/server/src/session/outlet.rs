@@ -42,7 +42,6 @@ impl Outlet {
         in_time(self.within, self.sink.flush()).await
     }
 
-    /// Sends a ping.
     pub(super) async fn ping(&mut self) -> Result<(), End> {
         in_time(self.within, self.sink.send(Message::Ping(axum::body::Bytes::new()))).await
     }

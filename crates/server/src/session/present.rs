@@ -13,7 +13,6 @@ use crate::error::ApiError;
 /// Maximum number of sessions.
 const MOST: usize = 10_000;
 
-/// The open sessions.
 pub(crate) struct Sessions {
     places: Arc<Semaphore>,
     present: Mutex<HashMap<SessionId, Arc<Present>>>,
@@ -25,7 +24,6 @@ impl Default for Sessions {
     }
 }
 
-/// An open session.
 pub(crate) struct Present {
     pub(super) worker: WorkerName,
     pub(super) abilities: String,
@@ -39,7 +37,6 @@ pub(super) struct Book {
     pub(super) total: i64,
     /// Number of jobs assigned so far.
     pub(super) given: u64,
-    /// The current attempts.
     pub(super) attempts: HashMap<AttemptId, Given>,
 }
 

@@ -56,7 +56,6 @@ pub(super) struct Sorted {
     pub notes: Vec<Note>,
     pub pieces: Vec<Piece>,
     pub endings: Vec<Ending>,
-    /// Sub-jobs that attempts request.
     pub calls: Vec<Call>,
     /// Answers that do not require the engine.
     pub said: Vec<ToWorker>,

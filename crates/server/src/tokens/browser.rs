@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use super::secret::{Hash, random_hex};
 
-/// Lifetime of a code.
 const CODE_TIME: Duration = Duration::from_secs(600);
 /// Lifetime of a browser session.
 pub(crate) const SESSION_TIME: Duration = Duration::from_secs(12 * 3_600);
@@ -29,7 +28,6 @@ impl Browsers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new code.
     pub(super) fn code(&self) -> String {
         let code = random_hex::<32>();
         put(&mut self.book().codes, key(&code), CODE_TIME);

@@ -20,7 +20,6 @@ use crate::params::shown;
 const JOIN_MS: u64 = 3_600_000;
 /// Maximum lifetime of any other token.
 const EXPIRY_MS: u64 = 3_650 * 24 * 3_600_000;
-/// Maximum number of tokens.
 const TOKENS: usize = 10_000;
 /// Maximum number of expired tokens removed by one reload.
 const SWEPT: usize = 100;

@@ -19,14 +19,12 @@ use super::ends::{By, End};
 use super::shelf::Shelf;
 use super::{Checker, Invariant, Moment, Named, Said, Violation};
 
-/// A stored idempotency key.
 #[derive(Clone, Debug)]
 pub struct Name {
     pub scope: String,
     pub key: String,
     /// A digest of the request.
     pub body: u128,
-    /// The stored answer.
     pub answer: Vec<Submitted>,
 }
 
@@ -38,11 +36,9 @@ pub struct Stored {
     pub attempts: BTreeMap<JobId, Vec<PastAttempt>>,
     /// The jobs that a restart would load as open.
     pub open: Vec<JobId>,
-    /// The open blocks.
     pub blocks: Vec<Block>,
     /// The changes of every commit, from the first one.
     pub feed: FeedPage,
-    /// All idempotency keys.
     pub names: Vec<Name>,
 }
 

@@ -109,11 +109,9 @@ impl fmt::Display for Invariant {
     }
 }
 
-/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub invariant: Invariant,
-    /// The jobs involved.
     pub jobs: Vec<JobId>,
     /// The observation.
     pub text: String,
@@ -156,7 +154,6 @@ pub(crate) struct Said {
     pub report: Report,
 }
 
-/// A stored idempotency key.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub body: u128,
@@ -342,7 +339,6 @@ impl Checker {
         self.credit = credit::Credit::default();
     }
 
-    /// The server has restarted.
     pub fn restarted(&mut self) {
         self.started = self.now.mono;
         self.ticked_wall = self.now.wall;

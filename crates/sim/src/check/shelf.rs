@@ -11,7 +11,6 @@ pub(crate) trait Shelf {
     fn attempts(&self, id: JobId) -> Vec<PastAttempt>;
     /// The jobs that a restart would load as open.
     fn open_jobs(&self) -> Vec<Job>;
-    /// The open blocks.
     fn blocks(&self) -> Vec<Block>;
     /// The changes of every commit.
     fn feed(&self) -> FeedPage;

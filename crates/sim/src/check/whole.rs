@@ -45,7 +45,6 @@ impl Checker {
         }
     }
 
-    /// Checks the whole store.
     pub fn whole(&mut self, shelf: &impl Shelf) {
         let stored: BTreeSet<JobId> = shelf.rows().iter().map(|job| job.id).collect();
         let known: Vec<JobId> = self.rows.keys().copied().collect();

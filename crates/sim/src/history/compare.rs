@@ -181,7 +181,6 @@ fn is_seed(line: &str) -> bool {
 pub struct Comparison {
     /// Number of runs in both recordings.
     pub seeds: u64,
-    /// Number of equal runs.
     pub equal: u64,
     pub first: Option<Difference>,
 }

@@ -51,7 +51,6 @@ impl Script {
         }
     }
 
-    /// The number of actions.
     pub fn actions(&self) -> usize {
         self.actions.len()
     }

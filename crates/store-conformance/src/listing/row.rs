@@ -46,7 +46,6 @@ impl Row {
         if values.is_empty() { self } else { self.with(label, joined(values, ",")) }
     }
 
-    /// Adds a failure.
     pub(super) fn failure(self, label: &str, failure: Option<&Failure>) -> Row {
         let Some(Failure { reason, explanation, data }) = failure else { return self };
         let data = data.as_ref().map_or("", Json::as_str);

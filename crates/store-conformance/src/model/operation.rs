@@ -25,11 +25,8 @@ pub enum Shape {
     Claim,
     /// A worker claims several jobs.
     ClaimMany,
-    /// A worker accepts.
     Accept,
-    /// A worker reports progress.
     Progress,
-    /// A worker reports success.
     Pass,
     /// A worker reports another outcome.
     Fail,
@@ -37,7 +34,6 @@ pub enum Shape {
     TakeBack,
     /// The session ended.
     LeaseEnd,
-    /// A client cancels.
     Cancel,
     /// A client requests a follow-up.
     Again,
@@ -57,7 +53,6 @@ pub enum Shape {
     Start,
     /// An external outcome is reported.
     Tell,
-    /// An attempt times out.
     TimeOut,
     /// An operator holds or releases a job.
     Hold,
@@ -111,7 +106,6 @@ pub struct Sketch {
 pub enum Operation {
     /// A commit of these units, with a clock that may have been set back.
     Commit(Vec<Sketch>, u8),
-    /// Takes an id block.
     TakeBlock(u8),
     /// Closes (true) or shrinks blocks.
     SettleBlocks(Vec<(u16, bool, u64)>),
@@ -133,7 +127,6 @@ pub enum Operation {
     Links(Option<u8>, u8),
     Settings,
     Feed(u16, u8),
-    /// Reopens the store.
     Reopen,
 }
 

@@ -37,7 +37,6 @@ pub struct Model {
     next_id: u64,
     last_id: u64,
     old: Vec<Job>,
-    /// The last operation.
     pub turn: Option<Turn>,
 }
 

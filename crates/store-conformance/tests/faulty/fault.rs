@@ -37,7 +37,6 @@ pub enum Fault {
     /// No success is ever reused.
     IgnoresReuse,
     IgnoresChecks,
-    /// Params are not replaced.
     KeepsOldParams,
     /// Units after a refused one are not applied.
     StopsAtARefusal,
@@ -49,7 +48,6 @@ pub enum Fault {
     ForgetsGroups,
     /// Open groups can be pruned.
     PrunesOpenGroups,
-    /// Links are not removed.
     KeepsLinks,
     /// The spec is replaced except for the priority.
     KeepsOldPriority,
@@ -57,11 +55,9 @@ pub enum Fault {
     IgnoresSettingRevs,
     /// A commit starts when its result is awaited.
     CommitsWhenAwaited,
-    /// Specs are not returned.
     ForgetsSpecs,
     /// Only the first conflict is reported.
     TellsOneConflict,
-    /// Blocks cannot be closed.
     KeepsClosedBlocks,
     /// Audit entries are not written.
     ForgetsActs,

@@ -52,7 +52,6 @@ fn refused(why: &str) -> StoreError {
     StoreError::new(format!("failed to read the database url: {why}"))
 }
 
-/// Decodes percent-encoding.
 fn decoded(text: &str) -> Result<String, StoreError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

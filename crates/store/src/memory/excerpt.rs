@@ -31,12 +31,10 @@ impl Excerpt {
         self.tables.jobs.insert(job.id, job);
     }
 
-    /// Adds a stored group.
     pub fn know_group(&mut self, group: Group) {
         self.tables.groups.insert(group.id, group);
     }
 
-    /// Adds a stored setting.
     pub fn know_setting(&mut self, setting: Setting) {
         self.tables.settings.insert((setting.kind, setting.name.clone()), setting);
     }

@@ -11,7 +11,6 @@ use crate::wire::{Frames, Order, Report};
 /// Maximum size of unsent reports; beyond it the output of the command stays in its pipes.
 const MOST_PENDING: usize = 256 << 10;
 
-/// Received orders.
 #[derive(Default)]
 pub(super) struct Orders(Frames);
 
@@ -32,7 +31,6 @@ impl Orders {
     }
 }
 
-/// Unsent reports.
 #[derive(Default)]
 pub(super) struct Reports {
     bytes: Vec<u8>,

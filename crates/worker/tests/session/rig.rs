@@ -87,7 +87,6 @@ impl Rig {
         std::thread::sleep(Duration::from_millis(LEASE_MS / 2 + LEASE_MS / 6));
     }
 
-    /// Stops the worker.
     pub async fn stop(self) {
         self.ended_by(Shutdown::Now).await;
     }

@@ -67,7 +67,6 @@ pub struct ArtifactArgs {
     pub attempt: Option<String>,
 }
 
-/// Downloads an artifact.
 pub async fn get(context: &Context, args: &ArtifactArgs) -> Outcome {
     let client = context.client()?;
     let reader = client.read_artifact(args.id, args.attempt.as_deref(), &args.name);

@@ -135,17 +135,14 @@ pub struct RunNowArgs {
     pub ids: Vec<u64>,
 }
 
-/// Puts jobs on hold.
 pub async fn hold(context: &Context, args: &HoldArgs) -> Outcome {
     each(context, &args.ids, async |client, id| client.hold(id).await).await
 }
 
-/// Releases jobs that are on hold.
 pub async fn release(context: &Context, args: &ReleaseArgs) -> Outcome {
     each(context, &args.ids, async |client, id| client.release(id).await).await
 }
 
-/// Runs jobs now.
 pub async fn run_now(context: &Context, args: &RunNowArgs) -> Outcome {
     each(context, &args.ids, async |client, id| client.run_now(id).await).await
 }

@@ -47,7 +47,6 @@ impl ListArgs {
     }
 }
 
-/// Lists jobs.
 pub async fn run(context: &Context, args: &ListArgs) -> Outcome {
     let client = context.client()?;
     let most = if args.all { usize::MAX } else { usize::try_from(args.limit).unwrap_or(usize::MAX) };

@@ -106,7 +106,6 @@ fn stamped(bytes: &[u8], at: &str, fresh: &mut bool) -> Vec<u8> {
     out
 }
 
-/// Prints the log.
 pub async fn run(context: &Context, args: &LogArgs) -> Outcome {
     until_interrupted(print(context, args)).await?;
     Ok(Exit::Ok)

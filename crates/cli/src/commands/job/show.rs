@@ -18,7 +18,6 @@ pub struct ShowArgs {
     pub id: u64,
 }
 
-/// Shows a job.
 pub async fn run(context: &Context, args: &ShowArgs) -> Outcome {
     let job = context.client()?.job(args.id).await.map_err(|error| about(args.id, error))?;
     context.output.one(&job, || human::job(&job, human::now_ms()))?;
