@@ -1,4 +1,4 @@
-//! Outcomes of external work, reported by type and key after the attempt that started the work has ended.
+//! Outcomes of external work that a worker has started, reported by type and key.
 
 use std::sync::Arc;
 
