@@ -65,8 +65,8 @@ bench-engine: ## Lives of jobs per second, in process, against a raw-store basel
 	bench/run-engine
 
 .PHONY: bench-hall
-bench-hall: ## The shipped binary over loopback, against servers that do nothing
-	bench/run-hall
+bench-hall: ## The shipped binary over loopback, against servers that do nothing; fewer queued jobs: JOBS=100000
+	$(if $(JOBS),JOBS=$(JOBS)) bench/run-hall
 
 .PHONY: bench-nodes
 bench-nodes: ## Nodes on PostgreSQL, against a program that only writes the same rows

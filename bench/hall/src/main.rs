@@ -6,6 +6,7 @@ mod cycle;
 mod echo;
 mod get;
 mod http;
+mod memory;
 mod polls;
 mod process;
 mod start;
@@ -24,7 +25,7 @@ use serde_json::Value;
 /// Any error ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|wake|echo --dir DIR --binary JOBHALL
+const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|memory|wake|echo --dir DIR --binary JOBHALL
     [--seconds S] [--rounds N] [--submitters N] [--bulk N] [--workers N] [--connections N] [--jobs N] [--polls N]
     [--database URL] [--nodes N]
 
@@ -33,6 +34,7 @@ const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|wake|e
   wake     from a submit at one node to its idle worker at another, against the same at the leader
   get      GET /jobs/{id} against an empty JSON route
   polls    memory of --polls (5,000) parked long polls, and the wake of one against an echo
+  memory   bytes per queued job of --jobs (10,000), the peak, and --rounds restarts on them
   true     --jobs (10,000) times /bin/true on a worker of two slots, against xargs -P2
   echo     the server that does nothing; it tells its address on the first line";
 
@@ -80,6 +82,7 @@ fn main() -> Result<(), Failed> {
         "get" => runtime.block_on(get::measure(&options))?,
         "wake" => runtime.block_on(wake::measure(&options))?,
         "polls" => runtime.block_on(polls::measure(&options))?,
+        "memory" => runtime.block_on(memory::measure(&options))?,
         "true" => runtime.block_on(truth::measure(&options))?,
         other => return Err(format!("unknown measure {other}\n{USAGE}").into()),
     };

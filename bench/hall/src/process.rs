@@ -4,11 +4,15 @@ use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
 
 use crate::{Failed, Options};
+
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server in a separate process, stopped on drop.
 #[derive(Debug)]
@@ -21,7 +25,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with an empty store.
+    /// A server with the store in this directory, which is created if there is none.
     pub async fn hall(binary: &Path, data: &Path) -> Result<Server, Failed> {
         let mut command = Command::new(binary);
         command.args(["server", "--listen", "127.0.0.1:0", "--data"]).arg(data);
@@ -59,12 +63,32 @@ impl Server {
         Ok(Server { child, address: line.trim().to_owned(), token: "none".to_owned() })
     }
 
-    /// Its memory, in bytes.
+    /// Its resident memory, in bytes.
     pub fn memory(&self) -> Result<u64, Failed> {
+        self.status("VmRSS:")
+    }
+
+    /// The largest resident memory since it was started, in bytes.
+    pub fn peak_memory(&self) -> Result<u64, Failed> {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, name: &str) -> Result<u64, Failed> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()?))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let line = line.ok_or("a process without memory")?.trim().trim_end_matches(" kB");
         Ok(line.parse::<u64>()? * 1_024)
+    }
+
+    /// Stops it as a service manager does, and waits until it has ended.
+    pub async fn stop(mut self) -> Result<(), Failed> {
+        let pid = self.pid()?.to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().await?;
+        let ended = timeout(STOP_TIMEOUT, self.child.wait()).await??;
+        if sent.success() && ended.success() {
+            return Ok(());
+        }
+        Err(format!("the server ended with {ended}").into())
     }
 
     /// CPU time that it has used, in seconds.
