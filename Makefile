@@ -72,6 +72,10 @@ bench-hall: ## The shipped binary over loopback, against servers that do nothing
 bench-nodes: ## Nodes on PostgreSQL, against a program that only writes the same rows
 	bench/run-nodes
 
+.PHONY: bench-compare
+bench-compare: ## CPU per life and wall time of the working tree against a commit: make bench-compare BASE=HEAD~1 TURNS=7
+	$(if $(TURNS),TURNS=$(TURNS)) bench/compare $(or $(BASE),$(error BASE=COMMIT is missing))
+
 .PHONY: mutants
 mutants: nextest ## Break the rules of core one by one and see that a test notices (slow)
 	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-mutants
