@@ -11,7 +11,7 @@ use jobhall_core::{AttemptId, JobId, JobStatus, State, WorkerName};
 use jobhall_kernel::SessionId;
 use jobhall_store::{Committed, Unit};
 
-use super::{Checker, Invariant, Seen};
+use super::{Checker, Holding, Invariant, Seen};
 
 #[derive(Debug, Default)]
 pub(super) struct Credit {
@@ -21,6 +21,8 @@ pub(super) struct Credit {
     waiting: BTreeSet<JobId>,
     /// Attempts that ended at this time.
     ended: (u64, BTreeSet<JobId>),
+    /// Attempts that moved to another session at this time, each with its former session.
+    moved: (u64, BTreeSet<(SessionId, JobId)>),
     /// For each pending claim: the number of jobs that may be assigned to each session of its worker.
     allowed: BTreeMap<AttemptId, BTreeMap<SessionId, i64>>,
 }
@@ -38,6 +40,19 @@ impl Credit {
         let known = self.totals.get(&session).copied();
         let most = known.map_or(total, |known| if known.at == now { known.most } else { known.last });
         self.totals.insert(session, Total { at: now, last: total, most: most.max(total) });
+    }
+
+    /// A worker brings an attempt along into another session. The claims of this moment may have been decided before.
+    pub fn moved(&mut self, id: JobId, from: SessionId, now: u64) {
+        if self.moved.0 != now {
+            self.moved = (now, BTreeSet::new());
+        }
+        self.moved.1.insert((from, id));
+    }
+
+    /// Whether this session had the attempt in this moment, until it moved.
+    fn had(&self, session: SessionId, id: JobId, now: u64) -> bool {
+        self.moved.0 == now && self.moved.1.contains(&(session, id))
     }
 
     fn total(&self, session: SessionId, now: u64) -> Option<i64> {
@@ -114,7 +129,8 @@ impl Checker {
         let now = self.now.mono;
         let sessions = self.sessions.iter().filter(|(_, seen)| seen.worker == *worker && !seen.ended);
         let allowed = sessions.filter_map(|(&session, _)| {
-            let held = self.holds.iter().filter(|(_, hold)| hold.session == session);
+            let is_of = |id, hold: &Holding| hold.session == session || self.credit.had(session, id, now);
+            let held = self.holds.iter().filter(|&(&id, hold)| is_of(id, hold));
             let lent = held.filter(|(id, _)| self.credit.lends(**id, now)).count();
             Some((session, self.credit.total(session, now)?.saturating_add_unsigned(lent as u64)))
         });

@@ -19,6 +19,9 @@ impl Checker {
         for attempt in kept {
             let known = self.holds.get(&attempt.job).filter(|hold| hold.claim == attempt.claim);
             let since = known.map_or(self.now.mono, |hold| hold.since);
+            if let Some(from) = known.map(|hold| hold.session) {
+                self.credit.moved(attempt.job, from, self.now.mono);
+            }
             self.holds.insert(attempt.job, Holding { claim: attempt.claim, session, since });
         }
     }
