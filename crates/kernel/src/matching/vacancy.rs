@@ -189,7 +189,9 @@ impl Kernel {
 
     /// The vacancies were examined: matches the jobs that became ready meanwhile.
     pub(crate) fn end_sweep(&mut self) {
-        for class in self.admission.sweep.take().unwrap_or_default() {
+        let mut classes: Vec<_> = self.admission.sweep.take().into_iter().flatten().collect();
+        classes.sort_by_key(|&class| self.board.head(class));
+        for class in classes {
             self.wake(class);
         }
     }
@@ -214,12 +216,12 @@ impl Kernel {
 
     /// Returns the slot of a claim that failed.
     pub(crate) fn give_back(&mut self, reserved: Reserved) {
+        self.free(reserved.allocation);
         if let Some(vacancy) = self.vacancies.get_mut(&reserved.vacancy) {
             vacancy.pending -= 1;
             self.end_if_over(reserved.vacancy);
             self.fill(reserved.vacancy);
         }
-        self.free(reserved.allocation);
     }
 
     /// Claims a ready job for a vacancy. Returns whether the claim was sent; the job may have to wait after all.
