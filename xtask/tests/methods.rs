@@ -7,9 +7,6 @@ use xtask::workspace_root;
 /// The state machine stays split into parts: at most this many fields, and functions in one cycle of calls.
 const MOST_FIELDS: usize = 12;
 const LARGEST_CYCLE: usize = 10;
-/// What the kernel has until it is in parts; these may only fall.
-const FIELDS_TODAY: usize = 48;
-const CYCLE_TODAY: usize = 109;
 
 fn shape(files: &[(&str, &str)]) -> Shape {
     let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
@@ -30,7 +27,7 @@ fn check(run: &str, rest: &str, expected: &[&str]) {
 fn the_kernel_stays_in_parts() {
     let files =
         tidy::files(&workspace_root(), "crates/kernel/src", ".rs").expect("the files of this workspace");
-    let faults = methods::too_large(&files, "Kernel", FIELDS_TODAY, CYCLE_TODAY);
+    let faults = methods::too_large(&files, "Kernel", MOST_FIELDS, LARGEST_CYCLE);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 

@@ -145,20 +145,21 @@ pub struct Explanation {
 
 impl Kernel {
     pub(crate) fn explain(&self, id: JobId) -> Result<Answer, Rejected> {
-        let entry = self.open.get(&id).ok_or(Rejected::NoSuchJob(id))?;
-        let explanation = Explanation { id, state: entry.life.name(self.now.wall), why: self.why(id, entry) };
+        let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
+        let explanation =
+            Explanation { id, state: entry.life.name(self.env.wall()), why: self.why(id, entry) };
         Ok(Answer::Explained(Box::new(explanation)))
     }
 
     pub(crate) fn explain_completed(&mut self, id: JobId) -> Result<Answer, Rejected> {
-        let (job, _) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
+        let (job, _) = self.jobs.completed(id).ok_or(Rejected::NoSuchJob(id))?;
         let state = job.life.state.name();
         Ok(Answer::Explained(Box::new(Explanation { id, state, why: vec![Why::Completed(state)] })))
     }
 
     fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         if let Some(part) = entry.member.as_ref().filter(|_| entry.life.state.held().is_none())
-            && self.groups().cancel(part.group).is_some()
+            && self.groups.cancel(part.group).is_some()
         {
             return vec![Why::GroupCancelled(part.group)];
         }
@@ -170,7 +171,7 @@ impl Kernel {
                 let ended = (behind.is_none() && after.is_none()).then_some(Why::DependenciesEnded);
                 behind.into_iter().chain(after).chain(ended).collect()
             }
-            State::Queued(error) if entry.life.run_at > self.now.wall => {
+            State::Queued(error) if entry.life.run_at > self.env.wall() => {
                 vec![self.why_early(entry, error.as_deref())]
             }
             State::Queued(_) => self.why_waiting(id, entry),
@@ -193,7 +194,7 @@ impl Kernel {
     /// The first few open dependencies of a blocked job.
     fn why_blocked(&self, entry: &Entry) -> Option<Why> {
         let after = entry.spec.as_ref().map_or(&[][..], |spec| &spec.after);
-        let name = |id: &JobId| Some((*id, self.open.get(&id)?.life.name(self.now.wall)));
+        let name = |id: &JobId| Some((*id, self.jobs.get(*id)?.life.name(self.env.wall())));
         let mut open: Vec<_> = after.iter().filter_map(name).collect();
         let more = open.len().saturating_sub(FEW);
         open.truncate(FEW);
@@ -202,13 +203,13 @@ impl Kernel {
 
     fn why_suspended(&self, id: JobId, entry: &Entry, waiting: &Waiting) -> Why {
         let worker = waiting.held.lease.worker.clone();
-        let open = self.waits.get(&id).map(|wait| &wait.open).filter(|open| !open.is_empty());
+        let open = self.relations.awaited_by(id).filter(|open| !open.is_empty());
         match (&waiting.held.stop, waiting.on, open) {
             (_, WaitFor::External { until }, _) => Why::WaitsExternal { until, attempt: entry.life.attempt },
             (Some(stop), WaitFor::Jobs, _) => stopping(worker, stop),
             (None, WaitFor::Jobs, None) => Why::WaitsForRoom(worker),
             (None, WaitFor::Jobs, Some(open)) => {
-                let state = |id: &JobId| Some((*id, self.open.get(&id)?.life.name(self.now.wall)));
+                let state = |id: &JobId| Some((*id, self.jobs.get(*id)?.life.name(self.env.wall())));
                 Why::WaitsForJobs {
                     jobs: open.iter().take(SOME).filter_map(state).collect(),
                     open: open.len(),
@@ -224,7 +225,7 @@ impl Kernel {
 
     /// Why the start time of a job has not come.
     fn why_early(&self, entry: &Entry, error: Option<&Failure>) -> Why {
-        let (now, run_at) = (self.now.wall, entry.life.run_at);
+        let (now, run_at) = (self.env.wall(), entry.life.run_at);
         let windows = entry.timed.as_ref().map(|timed| &timed.windows);
         if let Some(windows) =
             windows.filter(|windows| !windows.open_at(now) && windows.next_open(now) == run_at)
@@ -240,7 +241,7 @@ impl Kernel {
     }
 
     fn why_waiting(&self, id: JobId, entry: &Entry) -> Vec<Why> {
-        if self.rest_until.is_some() {
+        if self.commits.resting_until().is_some() {
             return vec![Why::StorageUnavailable];
         }
         if matches!(entry.placed, Placed::Nowhere | Placed::Unread) {

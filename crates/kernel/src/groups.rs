@@ -16,7 +16,7 @@ use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::Ticket;
 use crate::api::request::Request;
 use crate::commits::settle::Pending;
-use crate::groups::membership::{Groups, Membership};
+use crate::groups::membership::Membership;
 use crate::kernel::{Kernel, TaskKind};
 use crate::relations::cascade::CascadeCause;
 
@@ -88,66 +88,58 @@ pub(crate) struct GroupPending {
 }
 
 impl Kernel {
-    pub(crate) fn groups(&self) -> &Groups {
-        &self.board.queues.groups
-    }
-
-    pub(crate) fn groups_mut(&mut self) -> &mut Groups {
-        &mut self.board.queues.groups
-    }
-
     /// At start, before the open jobs: restores a group that has not ended, with all its members.
     pub fn restore_group(&mut self, group: Group, members: &[Member]) {
         let id = group.id;
-        self.groups_mut().add(group);
-        self.groups_mut().restore(id, members);
+        self.groups.add(group);
+        self.groups.restore(id, members);
     }
 
     /// At start, after the open jobs: continues pending operations on groups.
     pub(crate) fn begin_groups(&mut self) {
-        let open = self.groups().open.values();
+        let open = self.groups.open.values();
         let cancelled: Vec<_> =
             open.filter(|open| open.group.cancel.is_some()).map(|open| open.group.id).collect();
         for id in cancelled {
             self.cancel_members(id);
         }
-        self.groups_mut().find_losers();
+        self.groups.find_losers();
         self.begin_fills();
     }
 
     /// Counts an open job into its group.
     pub(crate) fn join_group(&mut self, part: &Membership, state: StateName) {
-        self.groups_mut().step(part, None, Some(state));
+        self.groups.step(part, None, Some(state));
     }
 
     /// Registers a new job that may be a copy: it is counted with its original, which is still open.
     pub(crate) fn expect_copy(&mut self, job: &Job) {
         let part = Membership::of(job.id, &job.spec).filter(|part| part.root != part.id && !part.attached);
-        let root = part.as_ref().and_then(|part| self.open.get(&part.root));
+        let root = part.as_ref().and_then(|part| self.jobs.get(part.root));
         if let (Some(root), Some(part)) = (root.map(|entry| entry.counted), part) {
-            self.groups_mut().copied(&part, root);
+            self.groups.copied(&part, root);
         }
     }
 
     /// Returns why a group is being cancelled, if it is.
     pub(crate) fn group_cancel(&self, id: GroupId) -> Option<Failure> {
-        self.groups().cancel(id).cloned()
+        self.groups.cancel(id).cloned()
     }
 
     /// Checks whether jobs may be added to this group.
     pub(crate) fn check_joinable(&self, id: GroupId) -> Result<(), Rejected> {
-        let open = self.groups().get(id).ok_or(Rejected::NoSuchGroup(id))?;
+        let open = self.groups.get(id).ok_or(Rejected::NoSuchGroup(id))?;
         if open.group.is_joinable() { Ok(()) } else { Err(Rejected::GroupClosed(id)) }
     }
 
     pub(crate) fn show_group(&self, id: GroupId) -> Result<Answer, Rejected> {
-        let open = self.groups().get(id).ok_or(Rejected::NoSuchGroup(id))?;
+        let open = self.groups.get(id).ok_or(Rejected::NoSuchGroup(id))?;
         Ok(Answer::Group(Box::new(ShownGroup::new(open.group.clone(), open.counts))))
     }
 
     /// Every group that has not ended, with the counts of its members, by id.
     pub fn groups_counted(&self) -> Vec<ShownGroup> {
-        let open = self.groups().open.values();
+        let open = self.groups.open.values();
         let mut shown: Vec<_> = open.map(|open| ShownGroup::new(open.group.clone(), open.counts)).collect();
         shown.sort_by_key(|shown| shown.group.id);
         shown
@@ -160,12 +152,13 @@ impl Kernel {
             Request::CancelGroup { id, failure } => (*id, Some(failure)),
             _ => return,
         };
-        let Some(open) = self.groups().get(id) else {
+        let Some(open) = self.groups.get(id) else {
             return self.answer(ticket, Err(Rejected::NoSuchGroup(id)));
         };
         if open.busy {
             return self
-                .in_line_for_group
+                .groups
+                .in_line
                 .entry(id)
                 .or_default()
                 .push(TaskKind::Request(request, ticket).into());
@@ -181,7 +174,7 @@ impl Kernel {
 
     /// Sends the new state of a group, decided on its state in memory.
     fn write_group(&mut self, mut group: Group, asked: Option<(Request, Ticket)>) {
-        let Some(open) = self.groups_mut().open.get_mut(&group.id) else { return };
+        let Some(open) = self.groups.open.get_mut(&group.id) else { return };
         open.busy = true;
         let expected = open.group.rev;
         group.rev = expected + 1;
@@ -193,19 +186,19 @@ impl Kernel {
     pub(crate) fn group_stored(&mut self, pending: GroupPending) {
         let GroupPending { group, asked } = pending;
         let (id, ended) = (group.id, group.end.is_some());
-        let Some(open) = self.groups_mut().open.get_mut(&id) else { return };
+        let Some(open) = self.groups.open.get_mut(&id) else { return };
         let marked = group.cancel.is_some() && open.group.cancel.is_none();
         let closed = group.closed;
         open.group = group;
-        if closed && self.fills.get(&id).is_some_and(Fill::is_done) {
-            self.fills.remove(&id);
+        if closed && self.groups.fills.get(&id).is_some_and(Fill::is_done) {
+            self.groups.fills.remove(&id);
         }
         if let Some((_, ticket)) = asked {
             let answer = self.show_group(id);
             self.answer(ticket, answer);
         }
         if ended {
-            self.groups_mut().open.remove(&id);
+            self.groups.open.remove(&id);
         }
         if marked {
             self.cancel_members(id);
@@ -215,11 +208,11 @@ impl Kernel {
 
     /// A write of a group has completed or failed.
     fn free_group(&mut self, id: GroupId) {
-        if let Some(open) = self.groups_mut().open.get_mut(&id) {
+        if let Some(open) = self.groups.open.get_mut(&id) {
             open.busy = false;
-            self.groups_mut().quiet.push(id);
+            self.groups.quiet.push(id);
         }
-        for task in self.in_line_for_group.remove(&id).unwrap_or_default() {
+        for task in self.groups.in_line.remove(&id).unwrap_or_default() {
             self.enqueue(task);
         }
     }
@@ -229,25 +222,25 @@ impl Kernel {
         let of_group = |entry: &crate::jobs::entry::Entry| {
             entry.member.as_ref().filter(|part| part.group == group).map(|part| part.id)
         };
-        let mut ids: Vec<JobId> = self.open.values().filter_map(of_group).collect();
+        let mut ids: Vec<JobId> = self.jobs.iter().filter_map(|(_, entry)| of_group(entry)).collect();
         ids.sort_unstable();
         for id in ids {
-            self.cascade.push(id, CascadeCause::Group(group));
+            self.relations.cascade_to(id, CascadeCause::Group(group));
         }
     }
 
     /// Ends the groups whose members are all completed, and the jobs whose copy has succeeded.
     pub(crate) fn end_groups(&mut self) {
-        for id in std::mem::take(&mut self.groups_mut().quiet) {
-            let now = self.now.wall;
-            let Some(open) = self.groups().get(id).filter(|open| !open.busy) else { continue };
+        for id in std::mem::take(&mut self.groups.quiet) {
+            let now = self.env.wall();
+            let Some(open) = self.groups.get(id).filter(|open| !open.busy) else { continue };
             if let Some(end) = open.group.ends(&open.counts, now) {
                 let group = Group { end: Some(end), ..open.group.clone() };
                 self.write_group(group, None);
             }
         }
-        for (id, winner) in std::mem::take(&mut self.groups_mut().losers) {
-            self.cascade.push(id, CascadeCause::Copy(winner));
+        for (id, winner) in std::mem::take(&mut self.groups.losers) {
+            self.relations.cascade_to(id, CascadeCause::Copy(winner));
         }
     }
 
@@ -255,13 +248,13 @@ impl Kernel {
         let id = pending.group.id;
         for conflict in conflicts {
             let Conflict::Group { stored, .. } = conflict else { continue };
-            match (stored, self.groups_mut().open.get_mut(&id)) {
+            match (stored, self.groups.open.get_mut(&id)) {
                 (Some(stored), Some(open)) if stored.end.is_none() => open.group = *stored,
-                _ => drop(self.groups_mut().open.remove(&id)),
+                _ => drop(self.groups.open.remove(&id)),
             }
         }
         self.free_group(id);
-        if self.fills.contains_key(&id) {
+        if self.groups.fills.contains_key(&id) {
             self.enqueue(TaskKind::Fill(id).into());
         }
         if let Some((request, ticket)) = pending.asked {
@@ -271,15 +264,15 @@ impl Kernel {
 
     pub(crate) fn group_undone(&mut self, pending: &GroupPending, refused: Rejected) {
         let id = pending.group.id;
-        if let Some(open) = self.groups_mut().open.get_mut(&id) {
+        if let Some(open) = self.groups.open.get_mut(&id) {
             open.busy = false;
         }
         match &pending.asked {
             Some((_, ticket)) => self.answer(*ticket, Err(refused)),
-            None if self.fills.contains_key(&id) => self.postponed.push(TaskKind::Fill(id).into()),
-            None => self.postponed.push(TaskKind::LookAtGroup(id).into()),
+            None if self.groups.fills.contains_key(&id) => self.commits.postpone(TaskKind::Fill(id).into()),
+            None => self.commits.postpone(TaskKind::LookAtGroup(id).into()),
         }
-        for task in self.in_line_for_group.remove(&id).unwrap_or_default() {
+        for task in self.groups.in_line.remove(&id).unwrap_or_default() {
             self.enqueue(task);
         }
     }

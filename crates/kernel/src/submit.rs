@@ -7,14 +7,13 @@
 mod job;
 mod relations;
 mod replan;
-pub(crate) mod sub_job;
 
 use std::sync::Arc;
 
 use jobhall_core::bounds;
 use jobhall_core::{
     Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, JobSpec, JobStatus, State, Step,
-    Submitted, TypeConfig, transition,
+    Submitted, transition,
 };
 use jobhall_store::{Change, Check, Insert, StoredIdempotencyKey, Unit};
 
@@ -28,9 +27,8 @@ use crate::jobs::entry::{Busy, Shared};
 use crate::kernel::{Kernel, TaskKind};
 use crate::matching::vacancy::Reserved;
 use crate::relations::links::external;
-use crate::schedules::Tick;
-use crate::settings::types::first_use;
-use crate::submit::sub_job::Call;
+use crate::relations::sub_job::Call;
+use crate::settings::schedules::Tick;
 
 pub(crate) use job::check_job;
 use job::{bound, checked_once, items, keys_once, spec};
@@ -105,7 +103,7 @@ impl Kernel {
         }
         let n = submit.jobs.len();
         let Some(ids) = self.take_ids(n) else {
-            self.for_ids.push(TaskKind::Request(crate::Request::Submit(submit), ticket).into());
+            self.ids.wait(TaskKind::Request(crate::Request::Submit(submit), ticket).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
@@ -134,7 +132,7 @@ impl Kernel {
         let n = submit.jobs.len();
         let Some(ids) = self.take_ids(n) else {
             self.free_schedule(&tick.name);
-            self.for_ids.push(TaskKind::Tick(tick.name).into());
+            self.ids.wait(TaskKind::Tick(tick.name).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
@@ -147,8 +145,8 @@ impl Kernel {
             bound("idempotency key length", name.key.len(), 1, bounds::SUBMIT_KEY_BYTES)?;
             bound("idempotency scope length", name.scope.len(), 0, bounds::SUBMIT_KEY_BYTES)?;
         }
-        if self.open.len() + submit.jobs.len() > self.config.open_jobs {
-            return Err(Rejected::Full(self.open.len()));
+        if self.jobs.len() + submit.jobs.len() > self.env.config().open_jobs {
+            return Err(Rejected::Full(self.jobs.len()));
         }
         submit.jobs.iter().try_for_each(check_job)?;
         check_relations(&submit.jobs)?;
@@ -160,11 +158,11 @@ impl Kernel {
         let Some(mut plan) = self.survey(plan) else { return };
         if let Some(busy) = self.busy_target(&plan) {
             let task = TaskKind::Submit(Box::new(plan)).into();
-            return self.in_line.entry(busy).or_default().push(task);
+            return self.jobs.line_up(busy, task);
         }
         let mut unit = Unit::default();
         plan.answer.clear();
-        plan.limits = self.admission.limits.version();
+        plan.limits = self.admission.version();
         for at in 0..plan.items.len() {
             let submitted = self.plan_item(&mut plan, at, &mut unit);
             plan.answer.push(submitted);
@@ -173,7 +171,7 @@ impl Kernel {
             checked_once(&mut unit.checks);
         }
         unit.groups.extend(plan.reply_to.group_write());
-        unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
+        unit.settings = self.settings.first_use(plan.submit.jobs.iter().map(|job| &job.job_type));
         if let ReplyTo::Schedule(tick) = &plan.reply_to {
             unit.settings.push(tick.write(&plan.answer));
         }
@@ -181,7 +179,7 @@ impl Kernel {
         self.link(&plan, &mut unit);
         for (id, step) in &plan.moves {
             self.make_busy(*id, Busy::Unit);
-            let expected = self.open.get(&id).map_or(0, |entry| entry.stored_rev);
+            let expected = self.jobs.get(*id).map_or(0, |entry| entry.stored_rev);
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
         let of_schedule = matches!(plan.reply_to, ReplyTo::Schedule(_));
@@ -200,7 +198,7 @@ impl Kernel {
     fn link(&mut self, plan: &Plan, unit: &mut Unit) {
         let called = plan.call.iter().zip(&plan.answer).map(|(call, made)| call.to(made.id));
         for link in called.chain(plan.wanted.iter().map(|&job| external(job))) {
-            self.links.expect(link.parent);
+            self.relations.expect_links(link.parent);
             unit.checks.push(Check::Open(link.parent));
             unit.links.push(link);
         }
@@ -212,9 +210,9 @@ impl Kernel {
             ItemAction::Supersede(holder) | ItemAction::Again(holder) => Some(holder),
             _ => None,
         });
-        let waiting = |holder: JobId| self.successors.get(&holder).copied();
+        let waiting = |holder: JobId| self.jobs.successor(holder);
         let mut all = targets.flat_map(|holder| [Some(holder), waiting(holder)]).flatten();
-        all.find(|id| self.open.get(&id).is_some_and(|entry| entry.busy != Busy::Free))
+        all.find(|id| self.jobs.get(*id).is_some_and(|entry| entry.busy != Busy::Free))
     }
 
     fn plan_item(&mut self, plan: &mut Plan, at: usize, unit: &mut Unit) -> Submitted {
@@ -240,10 +238,10 @@ impl Kernel {
     }
 
     fn again_target(&self, plan: &Plan, at: usize, holder: JobId) -> Option<(JobId, Step)> {
-        let target = self.successors.get(&holder).copied().unwrap_or(holder);
-        let life = &self.open.get(&target)?.life;
+        let target = self.jobs.successor(holder).unwrap_or(holder);
+        let life = &self.jobs.get(target)?.life;
         let event = Event::Again(&plan.submit.jobs[at].params);
-        let Ok(Decision::Step(step)) = transition(life, &event, self.now.wall) else { return None };
+        let Ok(Decision::Step(step)) = transition(life, &event, self.env.wall()) else { return None };
         Some((target, *step))
     }
 
@@ -251,16 +249,17 @@ impl Kernel {
     fn plan_supersede(&mut self, plan: &mut Plan, at: usize, holder: JobId, unit: &mut Unit) -> Submitted {
         let id = plan.items[at].id;
         let failure = Failure::new("superseded", format!("superseded by job {id}"));
-        let waiting = self.successors.get(&holder).copied();
+        let waiting = self.jobs.successor(holder);
         for target in [waiting, Some(holder)].into_iter().flatten() {
-            let Some(entry) = self.open.get(&target) else { continue };
-            if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.now.wall)
+            let Some(entry) = self.jobs.get(target) else { continue };
+            if let Ok(Decision::Step(step)) =
+                transition(&entry.life, &Event::Cancel(&failure), self.env.wall())
             {
                 plan.moves.push((target, *step));
             }
         }
         let ends = plan.moves.iter().any(|(id, step)| *id == holder && step.life.state.is_terminal());
-        if ends || !self.open.contains_key(&holder) {
+        if ends || !self.jobs.contains(holder) {
             let disposition = if ends { Disposition::Superseding } else { Disposition::Created };
             return self.plan_insert(plan, at, None, unit, disposition);
         }
@@ -278,7 +277,7 @@ impl Kernel {
     ) -> Submitted {
         let wanted = &plan.submit.jobs[at];
         let config = self.type_config(&wanted.job_type);
-        let now = self.now.wall;
+        let now = self.env.wall();
         let parent = plan.call.as_ref().map(|call| call.attempt.job);
         let (after, waits) =
             if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
@@ -311,8 +310,8 @@ impl Kernel {
             key: name.key.clone(),
             body: name.body,
             answer: plan.reply_to.kept(&plan.answer),
-            at: self.now.wall,
-            forget_before: self.now.wall.minus_ms(self.config.idempotency_key_ms),
+            at: self.env.wall(),
+            forget_before: self.env.wall().minus_ms(self.env.config().idempotency_key_ms),
         })
     }
 
@@ -323,9 +322,7 @@ impl Kernel {
         let (answer, filled) = (reply_to.kept(&answer), matches!(reply_to, ReplyTo::Fill(..)));
         self.group_made(&reply_to);
         for job in &submit.jobs {
-            self.types
-                .entry(job.job_type.clone())
-                .or_insert_with(|| (1, Arc::new(TypeConfig::of(&job.job_type))));
+            self.settings.used(&job.job_type);
         }
         let mut waiting = Vec::new();
         // The caller of a group retry is answered when the whole group has been created.
@@ -340,31 +337,31 @@ impl Kernel {
         }
         for item in items {
             let Some(job) = item.job else {
-                self.blocks.ended(item.id);
+                self.ids.ended(item.id);
                 continue;
             };
             let (id, life) = (job.id, job.life.clone());
             let since = life.run_at.max(job.spec.created_at);
-            self.totals.submitted(self.now);
-            self.observer.submitted(&job);
+            self.jobs.totals_mut().submitted(self.env.now());
+            self.env.observer().submitted(&job);
             if matches!(life.state, State::Blocked(blocked) if blocked.dependencies) {
                 waiting.push(job.clone());
             }
             match self.take_pending(id) {
                 Some((share, taken)) => self.admit_sharing(job, share, taken),
-                None if limits == self.admission.limits.version() => {
+                None if limits == self.admission.version() => {
                     self.admit_sharing(job, Shared::Free, false);
                 }
                 None => self.admit(job),
             }
             if let Some(reserved) = item.reserved {
-                self.totals.assigned(since, &life);
+                self.jobs.totals_mut().assigned(since, &life);
                 self.assigned(id, &life, reserved);
             }
         }
         self.follow(filled, &waiting, &ended);
         for job in wanted {
-            self.links.add(external(job));
+            self.relations.add_link(external(job));
         }
         if let Some(call) = call {
             self.call_settled(&call, called);
@@ -373,8 +370,8 @@ impl Kernel {
 
     /// Applies the step of a job that a unit of other jobs has changed too.
     pub(crate) fn moved(&mut self, id: JobId, step: Step) {
-        self.totals.stepped(&step);
-        self.observer.stepped(id, &step);
+        self.jobs.totals_mut().stepped(&step);
+        self.env.observer().stepped(id, &step);
         let Step { life, reason, .. } = step;
         let (claim, terminal) = (life.claim, life.state.is_terminal());
         self.stored(id, life);
@@ -405,7 +402,7 @@ impl Kernel {
     fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Rejected>) {
         let group = plan.reply_to.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
         for id in plan.items.iter().map(|item| item.id).chain(group) {
-            self.blocks.ended(id);
+            self.ids.ended(id);
         }
         self.reply(plan.reply_to, answer);
         if let Some(call) = plan.call {

@@ -13,7 +13,7 @@ use crate::api::request::Indicator;
 use crate::explain::Explanation;
 use crate::groups::ShownGroup;
 use crate::matching::resources::WorkerUse;
-use crate::schedules::ShownSchedule;
+use crate::settings::schedules::ShownSchedule;
 use crate::stats::counts::{Counts, Takers};
 use crate::stats::queues::Tally;
 

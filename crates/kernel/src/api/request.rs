@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::effect::{SessionId, VacancyId};
 use crate::groups::NewGroup;
 use crate::jobs::edit::Edit;
-use crate::schedules::ScheduleConfig;
+use crate::settings::schedules::ScheduleConfig;
 
 /// What to do when a live job has the same (type, key).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

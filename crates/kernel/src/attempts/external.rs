@@ -7,23 +7,24 @@ use jobhall_core::{
 use crate::api::answer::{Answer, Rejected};
 use crate::api::request::Request;
 use crate::kernel::{Kernel, Task, TaskKind};
+use crate::upkeep::Deadline;
 
 impl Kernel {
     /// Handles the report that the work was started; for an open job that is not busy, and by its holder.
     pub(crate) fn started(&mut self, id: JobId, task: Task) {
         let TaskKind::Request(Request::Started { attempt, lease, .. }, ticket) = &task.what else { return };
         let (attempt, lease, ticket) = (*attempt, *lease, *ticket);
-        let dice = self.dice();
-        let Some(entry) = self.open.get(&id) else { return };
+        let dice = self.env.dice();
+        let Some(entry) = self.jobs.get(id) else { return };
         let Some(spec) = entry.spec.clone() else { return };
         let config = self.type_config(&spec.job_type);
         if !config.external {
             return self.answer(ticket, Err(Rejected::NotExternal(spec.job_type.clone())));
         }
-        let until = self.now.wall.plus_ms(spec.timeouts.or(config.timeouts).total());
+        let until = self.env.wall().plus_ms(spec.timeouts.or(config.timeouts).total());
         let (claim, retry) = (attempt.claim, &spec.retry);
         let event = Event::StartedExternal { claim, lease, until, retry, dice };
-        match transition(&entry.life, &event, self.now.wall) {
+        match transition(&entry.life, &event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) => self.answer_state(id, ticket),
             Err(refusal) => self.answer(ticket, Err(Rejected::Event(refusal))),
@@ -39,15 +40,15 @@ impl Kernel {
         if let Err(error) = report.check() {
             return self.answer(ticket, Err(error.into()));
         }
-        let dice = self.dice();
-        let Some(entry) = self.open.get(&id) else { return };
+        let dice = self.env.dice();
+        let Some(entry) = self.jobs.get(id) else { return };
         let Some(spec) = &entry.spec else { return };
         if !is_external(&entry.life) && !self.type_config(&spec.job_type).external {
             let refused = Rejected::NotExternal(spec.job_type.clone());
             return self.answer(ticket, Err(refused));
         }
         let event = Event::Complete { attempt, report: &report, retry: &spec.retry, dice };
-        match transition(&entry.life, &event, self.now.wall) {
+        match transition(&entry.life, &event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) => self.answer_state(id, ticket),
             Err(refusal) if entry.life.past_attempts() == 0 => {
@@ -69,11 +70,11 @@ impl Kernel {
         attempt: Option<u32>,
         report: &Report,
     ) -> Result<Answer, Rejected> {
-        let dice = self.dice();
-        let (job, past) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
+        let dice = self.env.dice();
+        let (job, past) = self.jobs.completed(id).ok_or(Rejected::NoSuchJob(id))?;
         let state = job.life.state.name();
         let event = Event::Complete { attempt, report, retry: &job.spec.retry, dice };
-        match transition(&job.life, &event, self.now.wall) {
+        match transition(&job.life, &event, self.env.wall()) {
             Ok(_) => Ok(Answer::State(state)),
             Err(_) if attempt.is_some() && said_before(past, attempt, report) => Ok(Answer::State(state)),
             Err(refusal) => Err(Rejected::Event(refusal)),
@@ -82,13 +83,13 @@ impl Kernel {
 
     /// The outcome was not reported in time.
     pub(crate) fn external_over(&mut self, id: JobId, claim: u32, task: Task) {
-        let dice = self.dice();
-        let Some(entry) = self.open.get(&id).filter(|entry| entry.life.claim == claim) else { return };
+        let dice = self.env.dice();
+        let Some(entry) = self.jobs.get(id).filter(|entry| entry.life.claim == claim) else { return };
         let Some(spec) = &entry.spec else { return };
         let failure = Failure::new("timed_out", "nobody told the outcome in time");
         let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced: true };
         if is_external(&entry.life)
-            && let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall)
+            && let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.env.wall())
         {
             self.send_step(id, *step, task);
         } else {
@@ -98,10 +99,10 @@ impl Kernel {
 
     /// Schedules the check of a job whose outcome is expected from outside.
     pub(crate) fn await_external(&mut self, id: JobId) {
-        if let Some(State::Waiting(waiting)) = self.open.get(&id).map(|entry| &entry.life.state)
+        if let Some(State::Waiting(waiting)) = self.jobs.get(id).map(|entry| &entry.life.state)
             && let WaitFor::External { until } = waiting.on
         {
-            self.deadlines.external.insert((until, id));
+            self.deadlines.set(Deadline::External(until, id));
         }
     }
 }

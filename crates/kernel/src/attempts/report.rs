@@ -72,13 +72,13 @@ impl Kernel {
     }
 
     fn decide(&mut self, id: JobId, request: &Request) -> Result<Decision, Rejected> {
-        let dice = self.dice();
-        let Some(entry) = self.open.get(&id) else { return Err(Rejected::NoSuchJob(id)) };
+        let dice = self.env.dice();
+        let Some(entry) = self.jobs.get(id) else { return Err(Rejected::NoSuchJob(id)) };
         let Some(spec) = &entry.spec else { return Err(Rejected::NoSuchJob(id)) };
         let event = match request {
             Request::Accept { attempt, lease, .. } => Event::Accept { claim: attempt.claim, lease: *lease },
             Request::Progress { attempt, lease, indicators, .. } => {
-                check_indicators(self.progress.get(&id), indicators)?;
+                check_indicators(self.jobs.progress(id), indicators)?;
                 Event::Progress { claim: attempt.claim, lease: *lease }
             }
             Request::Report { attempt, lease, report, .. } => {
@@ -87,15 +87,15 @@ impl Kernel {
             }
             _ => return Err(Rejected::NoSuchJob(id)),
         };
-        transition(&entry.life, &event, self.now.wall).map_err(Rejected::Event)
+        transition(&entry.life, &event, self.env.wall()).map_err(Rejected::Event)
     }
 
     /// Advances an attempt in memory. Short attempts end before any of it needs to be stored.
     pub(crate) fn live(&mut self, id: JobId, step: Step) {
-        if let Some(entry) = self.open.get_mut(&id) {
+        if let Some(entry) = self.jobs.get_mut(id) {
             entry.life = step.life;
             let state = entry.life.state.name();
-            entry.recount(&mut self.board.queues, self.now.wall);
+            entry.recount(&mut self.board, &mut self.groups, self.env.wall());
             self.effect(Effect::Live(id, state));
             self.start_clock(id);
             self.check_later(id);
@@ -105,19 +105,19 @@ impl Kernel {
 
     /// Schedules a check that stores the state of an attempt once it is old enough.
     fn check_later(&mut self, id: JobId) {
-        let Some(hold) = self.holders.get(&id) else { return };
-        let at = hold.since.plus_ms(self.config.save_ms).max(self.now.mono);
+        let Some(hold) = self.fleet.hold(id) else { return };
+        let at = hold.since.plus_ms(self.env.config().save_ms).max(self.env.mono());
         self.arm(id, at);
     }
 
     fn note_progress(&mut self, id: JobId, request: &Request) {
         if let Request::Progress { indicators, .. } = request {
-            merge(self.progress.entry(id).or_default(), indicators);
+            merge(self.jobs.progress_mut(id), indicators);
         }
     }
 
     pub(crate) fn answer_state(&mut self, id: JobId, ticket: Ticket) {
-        let state = self.open.get(&id).map(|entry| entry.life.name(self.now.wall));
+        let state = self.jobs.get(id).map(|entry| entry.life.name(self.env.wall()));
         self.answer(ticket, state.map(Answer::State).ok_or(Rejected::NoSuchJob(id)));
     }
 
@@ -131,20 +131,20 @@ impl Kernel {
             Request::Started { .. } => None,
             _ => return self.answer(*ticket, Err(Rejected::LeaseLost(attempt))),
         };
-        let lately = self.open.get(&id).map(|entry| &entry.life);
+        let lately = self.jobs.get(id).map(|entry| &entry.life);
         if let Some(life) =
             lately.filter(|_| report.is_none() && self.started_before(id, worker, attempt, lease))
         {
-            let state = life.name(self.now.wall);
+            let state = life.name(self.env.wall());
             return self.answer(*ticket, Ok(Answer::State(state)));
         }
-        if let Some((job, _)) = self.cached.peek(&id)
+        if let Some((job, _)) = self.jobs.peek_completed(id)
             && self.repeats_end(job, worker, attempt, lease, report)
         {
             let state = job.life.state.name();
             return self.answer(*ticket, Ok(Answer::State(state)));
         }
-        let cached_past = self.cached.peek(&id).map(|(_, past)| past.clone());
+        let cached_past = self.jobs.peek_completed(id).map(|(_, past)| past.clone());
         let Some(past) = cached_past.or_else(|| task.read.as_ref().map(|read| read.past.clone())) else {
             return self.read_job(id, task);
         };
@@ -157,9 +157,9 @@ impl Kernel {
     }
 
     fn state_of(&self, id: JobId) -> Option<jobhall_core::StateName> {
-        let now = self.now.wall;
-        let open = self.open.get(&id).map(|entry| entry.life.name(now));
-        open.or_else(|| self.cached.peek(&id).map(|(job, _)| job.life.name(now)))
+        let now = self.env.wall();
+        let open = self.jobs.get(id).map(|entry| entry.life.name(now));
+        open.or_else(|| self.jobs.peek_completed(id).map(|(job, _)| job.life.name(now)))
     }
 
     fn repeats_end(
@@ -173,15 +173,15 @@ impl Kernel {
         let (claim, retry, dice) = (attempt.claim, &job.spec.retry, jobhall_core::Dice(0));
         let event = match report {
             Some(report) => Event::Report { claim, lease, report, retry, dice },
-            None => Event::StartedExternal { claim, lease, until: self.now.wall, retry, dice },
+            None => Event::StartedExternal { claim, lease, until: self.env.wall(), retry, dice },
         };
         let same_worker = job.life.state.lease().is_some_and(|lease| lease.worker == *worker);
-        same_worker && transition(&job.life, &event, self.now.wall) == Ok(Decision::Same)
+        same_worker && transition(&job.life, &event, self.env.wall()) == Ok(Decision::Same)
     }
 
     /// Whether this worker has already reported that its work continues outside.
     fn started_before(&self, id: JobId, worker: &WorkerName, attempt: AttemptId, lease: LeaseId) -> bool {
-        let Some(life) = self.open.get(&id).map(|entry| &entry.life) else { return false };
+        let Some(life) = self.jobs.get(id).map(|entry| &entry.life) else { return false };
         life.claim == attempt.claim
             && matches!(life.state, State::Waiting(_))
             && life.state.lease().is_some_and(|current| current.id == lease && current.worker == *worker)
@@ -195,7 +195,7 @@ impl Kernel {
     /// Ends a claim whose session has ended.
     pub(crate) fn lease_end(&mut self, id: JobId, claim: u32, session: SessionId, task: Task) {
         // The worker may have reconnected meanwhile and moved the attempt to a new session.
-        if self.holders.get(&id).is_none_or(|hold| hold.session == session) {
+        if self.fleet.hold(id).is_none_or(|hold| hold.session == session) {
             self.hall_event(id, claim, &Event::LeaseEnd, task);
         }
     }
@@ -203,13 +203,13 @@ impl Kernel {
     /// A worker that reconnects with an attempt has accepted it, whether or not its report had arrived. It may have
     /// been disconnected when a cancel was sent.
     pub(crate) fn keep(&mut self, attempt: AttemptId, lease: LeaseId) {
-        let Some(entry) = self.open.get(&attempt.job) else { return };
+        let Some(entry) = self.jobs.get(attempt.job) else { return };
         let event = Event::Accept { claim: attempt.claim, lease };
         let stop = entry.life.state.held().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
-        if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) {
+        if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.env.wall()) {
             self.live(attempt.job, *step);
         }
-        let Some(session) = self.holders.get(&attempt.job).map(|hold| hold.session) else { return };
+        let Some(session) = self.fleet.holder(attempt.job) else { return };
         match stop {
             Some(StopWhy::Cancel) => self.effect(Effect::Cancel(session, attempt)),
             Some(StopWhy::TimeOut) => self.effect(Effect::TimeOut(session, attempt)),
@@ -218,10 +218,10 @@ impl Kernel {
     }
 
     fn hall_event(&mut self, id: JobId, claim: u32, event: &Event<'_>, task: Task) {
-        let dice = self.dice();
-        let Some(entry) = self.open.get(&id).filter(|entry| entry.life.claim == claim) else { return };
+        let dice = self.env.dice();
+        let Some(entry) = self.jobs.get(id).filter(|entry| entry.life.claim == claim) else { return };
         // An outcome reported from outside counts, regardless of the worker that started the work.
-        let (life, until) = (&entry.life, self.now.wall);
+        let (life, until) = (&entry.life, self.env.wall());
         let told = life.state.held().filter(|held| held.early.is_some() && !held.is_cancelled());
         let event = match (told, &entry.spec) {
             (Some(held), Some(spec)) if !matches!(life.state, State::Waiting(_)) => {
@@ -230,7 +230,7 @@ impl Kernel {
             }
             _ => event,
         };
-        match transition(&entry.life, event, self.now.wall) {
+        match transition(&entry.life, event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) | Err(IllegalTransition::Illegal { .. }) => {}
             Err(_) => {}
@@ -239,7 +239,7 @@ impl Kernel {
 
     /// Stores that an attempt is accepted or running, once it is old enough to be worth a write.
     pub(crate) fn save(&mut self, id: JobId, claim: u32) {
-        let Some(entry) = self.open.get(&id) else { return };
+        let Some(entry) = self.jobs.get(id) else { return };
         let current = entry.life.claim == claim && entry.life.state.held().is_some();
         if !current || entry.life.rev == entry.stored_rev {
             return;
@@ -251,7 +251,7 @@ impl Kernel {
     }
 
     pub(crate) fn saved(&mut self, id: JobId) {
-        if let Some(entry) = self.open.get_mut(&id) {
+        if let Some(entry) = self.jobs.get_mut(id) {
             entry.stored_rev = entry.life.rev;
         }
         self.make_free(id);

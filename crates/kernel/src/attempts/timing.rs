@@ -11,6 +11,7 @@ use crate::api::effect::{Effect, SessionId};
 use crate::api::time::Mono;
 use crate::jobs::entry::Entry;
 use crate::kernel::{Kernel, Task};
+use crate::upkeep::Deadline;
 
 /// The reason of a failure caused by a time-out.
 const TIMED_OUT: &str = "timed_out";
@@ -102,53 +103,53 @@ impl Kernel {
 
     /// How long the live attempt of a job has been working.
     pub(crate) fn worked_ms(&self, id: JobId) -> Option<u64> {
-        let entry = self.open.get(&id)?;
-        match self.holders.get(&id) {
-            Some(hold) => Some(hold.timing.worked(self.now.mono)),
-            None => entry.life.state.lease().map(|_| worked_by(&entry.life, self.now.wall)),
+        let entry = self.jobs.get(id)?;
+        match self.fleet.hold(id) {
+            Some(hold) => Some(hold.timing.worked(self.env.mono())),
+            None => entry.life.state.lease().map(|_| worked_by(&entry.life, self.env.wall())),
         }
     }
 
     /// The expected duration of this job's type, if its attempt takes longer.
     pub(crate) fn expected_ms(&self, id: JobId) -> Option<u64> {
-        let spec = self.open.get(&id)?.spec.as_ref()?;
+        let spec = self.jobs.get(id)?.spec.as_ref()?;
         let expected_ms = self.type_config(&spec.job_type).expected_ms?;
         self.worked_ms(id).filter(|worked_ms| *worked_ms > expected_ms).map(|_| expected_ms)
     }
 
     /// The attempt works from now on. If its time limit is not near, it is checked when it is stored.
     pub(crate) fn start_clock(&mut self, id: JobId) {
-        let now = self.now.mono;
-        let Some(hold) = self.holders.get_mut(&id) else { return };
+        let now = self.env.mono();
+        let Some(hold) = self.fleet.hold_mut(id) else { return };
         hold.timing.start(now);
         let timing = hold.timing;
-        let Some(timeouts) = self.open.get(&id).and_then(|entry| self.timeouts(entry)) else { return };
-        let next = timing.next(&timeouts, self.config.force_ms);
-        if next.is_some_and(|at| at <= now.plus_ms(self.config.save_ms)) {
+        let Some(timeouts) = self.jobs.get(id).and_then(|entry| self.timeouts(entry)) else { return };
+        let next = timing.next(&timeouts, self.env.config().force_ms);
+        if next.is_some_and(|at| at <= now.plus_ms(self.env.config().save_ms)) {
             self.watch_clock(id);
         }
     }
 
     /// The attempt waits from now on.
     pub(crate) fn stop_clock(&mut self, id: JobId) {
-        let now = self.now.mono;
-        if let Some(hold) = self.holders.get_mut(&id) {
+        let now = self.env.mono();
+        if let Some(hold) = self.fleet.hold_mut(id) {
             hold.timing.stand_still(now);
         }
     }
 
     /// The attempt has reported something.
     pub(crate) fn heard(&mut self, id: JobId) {
-        let now = self.now.mono;
-        if let Some(hold) = self.holders.get_mut(&id) {
+        let now = self.env.mono();
+        if let Some(hold) = self.fleet.hold_mut(id) {
             hold.timing.heard = now;
         }
     }
 
     /// At start: continues the timing from the stored times.
     pub(crate) fn restore_clock(&mut self, id: JobId) {
-        let now = self.now;
-        let (Some(entry), Some(hold)) = (self.open.get(&id), self.holders.get_mut(&id)) else {
+        let now = self.env.now();
+        let (Some(entry), Some(hold)) = (self.jobs.get(id), self.fleet.hold_mut(id)) else {
             return;
         };
         let timing = &mut hold.timing;
@@ -165,27 +166,27 @@ impl Kernel {
 
     /// Schedules the check of the attempt's time limits.
     pub(crate) fn watch_clock(&mut self, id: JobId) {
-        let Some(timeouts) = self.open.get(&id).and_then(|entry| self.timeouts(entry)) else { return };
-        let Some(hold) = self.holders.get_mut(&id) else { return };
-        let next = hold.timing.next(&timeouts, self.config.force_ms);
+        let Some(timeouts) = self.jobs.get(id).and_then(|entry| self.timeouts(entry)) else { return };
+        let Some(hold) = self.fleet.hold_mut(id) else { return };
+        let next = hold.timing.next(&timeouts, self.env.config().force_ms);
         let before = std::mem::replace(&mut hold.timing.at, next);
         if let Some(before) = before {
-            self.deadlines.timeouts.remove(&(before, id));
+            self.deadlines.clear(Deadline::Timeout(before, id));
         }
         if let Some(next) = next {
-            self.deadlines.timeouts.insert((next, id));
+            self.deadlines.set(Deadline::Timeout(next, id));
         }
     }
 
     /// An attempt is to be checked: it may have timed out.
     pub(crate) fn time_out(&mut self, id: JobId, claim: u32, task: Task) {
-        let dice = self.dice();
-        let (Some(entry), Some(hold)) = (self.open.get(&id), self.holders.get(&id)) else {
+        let dice = self.env.dice();
+        let (Some(entry), Some(hold)) = (self.jobs.get(id), self.fleet.hold(id)) else {
             return;
         };
         let (Some(timeouts), Some(spec)) = (self.timeouts(entry), &entry.spec) else { return };
-        let (timing, now) = (hold.timing, self.now.mono);
-        let forced = timing.stopped.is_some_and(|at| at.plus_ms(self.config.force_ms) <= now);
+        let (timing, now) = (hold.timing, self.env.mono());
+        let forced = timing.stopped.is_some_and(|at| at.plus_ms(self.env.config().force_ms) <= now);
         let over = timing.over(&timeouts, now);
         let Some(failure) = over.or_else(|| forced.then(|| Failure::new(TIMED_OUT, ""))) else {
             return self.watch_clock(id);
@@ -194,7 +195,7 @@ impl Kernel {
             return;
         }
         let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced };
-        match transition(&entry.life, &event, self.now.wall) {
+        match transition(&entry.life, &event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             // A cancel was requested meanwhile: the attempt may stop as long as its lease is valid.
             Ok(Decision::Same) | Err(_) => {}
@@ -203,8 +204,8 @@ impl Kernel {
 
     /// The stop of a timed-out attempt is stored: it is sent to the worker, whose grace period begins.
     pub(crate) fn stop_for_time(&mut self, session: SessionId, attempt: AttemptId) {
-        let now = self.now.mono;
-        if let Some(hold) = self.holders.get_mut(&attempt.job) {
+        let now = self.env.mono();
+        if let Some(hold) = self.fleet.hold_mut(attempt.job) {
             hold.timing.stopped = Some(now);
         }
         self.watch_clock(attempt.job);

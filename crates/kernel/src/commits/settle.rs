@@ -10,8 +10,8 @@ use crate::jobs::load::storage;
 use crate::kernel::{AgendaItem, Kernel, PendingRead, ROUNDS, Task, TaskKind};
 use crate::matching::vacancy::ClaimPending;
 use crate::relations::cascade::CascadePending;
-use crate::schedules::{SchedulePending, Tick};
 use crate::settings::queues::QueuePending;
+use crate::settings::schedules::{SchedulePending, Tick};
 use crate::settings::types::SettingPending;
 use crate::submit::Plan;
 
@@ -37,7 +37,7 @@ impl Kernel {
     pub(crate) fn settle(&mut self, pending: Vec<Pending>, result: Result<Committed, CommitError>) {
         match result {
             Ok(committed) => {
-                self.storage_trouble = None;
+                self.commits.succeeded();
                 for (pending, result) in pending.into_iter().zip(committed.results) {
                     self.agenda.push(match result {
                         Ok(done) => AgendaItem::Stored(pending, done),
@@ -108,7 +108,7 @@ impl Kernel {
     fn step_conflicted(&mut self, pending: StepPending, conflicts: Vec<Conflict>) {
         let StepPending { id, task, released, follow_up, .. } = pending;
         if let Some(job) = follow_up {
-            self.blocks.ended(job.id);
+            self.ids.ended(job.id);
         }
         self.learn_all(conflicts);
         if let Some((next, _)) = released {
@@ -124,8 +124,8 @@ impl Kernel {
             return self.give_up(task, Rejected::Contended);
         }
         let task = Task { rounds: task.rounds + 1, ..task };
-        match task.what.job().filter(|id| self.open.contains_key(&id)) {
-            Some(id) => self.in_line.entry(id).or_default().insert(0, task),
+        match task.what.job().filter(|id| self.jobs.contains(*id)) {
+            Some(id) => self.jobs.line_up_first(id, task),
             None => self.enqueue(task),
         }
     }
@@ -136,7 +136,7 @@ impl Kernel {
             TaskKind::Request(..) | TaskKind::Submit(_) => self.answer_task(&task, Err(refused)),
             TaskKind::Tick(name) => self.look_later(&name),
             _ => {
-                self.postponed.push(Task { rounds: 0, ..task });
+                self.commits.postpone(Task { rounds: 0, ..task });
                 self.rest();
             }
         }
@@ -149,7 +149,7 @@ impl Kernel {
             Pending::Step(pending) => {
                 let StepPending { id, task, released, follow_up, .. } = *pending;
                 if let Some(job) = follow_up {
-                    self.blocks.ended(job.id);
+                    self.ids.ended(job.id);
                 }
                 self.give_up(task, refused);
                 self.make_free(id);
@@ -160,7 +160,7 @@ impl Kernel {
             Pending::Claim(pending) => self.claim_undone(*pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
-                self.postponed.push(TaskKind::Save(id, claim).into());
+                self.commits.postpone(TaskKind::Save(id, claim).into());
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
@@ -177,8 +177,8 @@ impl Kernel {
 
     /// The store could not write: matching pauses, or the engine stops if the store has stopped.
     pub(crate) fn storage_failed(&mut self, error: &CommitError) {
-        self.storage_trouble = Some((self.now.mono, error.to_string()));
-        self.observer.write_failed(error);
+        self.commits.failed(self.env.mono(), error.to_string());
+        self.env.observer().write_failed(error);
         match error {
             CommitError::NotCommitted { .. } => self.rest(),
             CommitError::Unknown { message } | CommitError::Stopped { message } => self.stop(message),
@@ -186,36 +186,34 @@ impl Kernel {
     }
 
     pub(crate) fn rest(&mut self) {
-        self.rest_until = Some(self.now.mono.plus_ms(self.config.storage_rest_ms));
+        self.commits.rest(self.env.mono().plus_ms(self.env.config().storage_rest_ms));
     }
 
     /// Memory can no longer be trusted: every pending request is rejected, and only a restart continues.
     pub(crate) fn stop(&mut self, message: &str) {
-        if self.stopped.is_some() {
+        if !self.commits.stop(message) {
             return;
         }
-        self.stopped = Some(message.to_owned());
         self.effect(Effect::Stop(message.to_owned()));
-        let in_line = std::mem::take(&mut self.in_line).into_values().flatten();
-        let reading = std::mem::take(&mut self.reading).into_values();
-        let reading = reading.flat_map(|reading| reading.now.into_iter().chain(reading.later));
-        let for_groups = std::mem::take(&mut self.in_line_for_group).into_values().flatten();
-        let for_ids = std::mem::take(&mut self.for_ids);
-        let for_links = std::mem::take(&mut self.links.waiting);
-        let waiting = in_line.chain(reading).chain(for_groups).chain(for_ids);
-        let waiting: Vec<_> = waiting.chain(for_links).collect();
+        let mut waiting = self.jobs.take_waiting();
+        waiting.extend(self.groups.take_waiting());
+        waiting.extend(self.ids.take_waiting());
+        waiting.extend(self.relations.take_waiting());
         for task in waiting {
             self.answer_task(&task, Err(Rejected::Stopped(message.to_owned())));
         }
         self.refuse_pending_reads(message);
-        self.refuse_outbox(message);
+        let error = CommitError::Stopped { message: message.to_owned() };
+        for pending in self.commits.take_unsent() {
+            self.agenda.push(AgendaItem::NotStored(pending, error.clone()));
+        }
     }
 
     /// Another node may be the leader. The result of the units in flight is unknown here.
     pub fn fall(&mut self, message: &str) {
         self.stop(message);
         let error = CommitError::Unknown { message: message.to_owned() };
-        for pending in std::mem::take(&mut self.in_flight).into_values().flatten() {
+        for pending in self.commits.take_in_flight() {
             self.agenda.push(AgendaItem::NotStored(pending, error.clone()));
         }
         self.drain();
@@ -224,12 +222,10 @@ impl Kernel {
     /// Rejects requests that wait for a read, or for a group to be filled.
     fn refuse_pending_reads(&mut self, message: &str) {
         let stopped = || Rejected::Stopped(message.to_owned());
-        for fill in std::mem::take(&mut self.fills).into_values() {
-            if let Some(ticket) = fill.ticket {
-                self.answer(ticket, Err(stopped()));
-            }
+        for ticket in self.groups.take_fills() {
+            self.answer(ticket, Err(stopped()));
         }
-        for awaited in std::mem::take(&mut self.pending_reads).into_values() {
+        for awaited in self.commits.take_reads() {
             match awaited {
                 PendingRead::Plan(plan, _) => self.reply(plan.reply_to, Err(stopped())),
                 PendingRead::RetryGroup(_, _, ticket) => self.answer(ticket, Err(stopped())),

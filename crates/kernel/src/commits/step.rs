@@ -37,13 +37,13 @@ impl Kernel {
     pub(crate) fn send_respecced(&mut self, id: JobId, step: Step, spec: Option<Arc<JobSpec>>, task: Task) {
         let released = match self.promote_successor(id, &step) {
             Ok(released) => released,
-            Err(busy) => return self.in_line.entry(busy).or_default().push(task),
+            Err(busy) => return self.jobs.line_up(busy, task),
         };
         let Ok(follow_up) = self.follow_up(id, &step) else {
-            self.for_ids.push(task);
+            self.ids.wait(task);
             return self.ask_for_ids(1);
         };
-        let Some(entry) = self.open.get(&id) else { return };
+        let Some(entry) = self.jobs.get(id) else { return };
         let mut changes = vec![Change {
             id,
             expected: entry.stored_rev,
@@ -53,7 +53,7 @@ impl Kernel {
             want_spec: false,
         }];
         if let Some((next, life)) = &released {
-            let expected = self.open.get(&next).map_or(0, |entry| entry.stored_rev);
+            let expected = self.jobs.get(*next).map_or(0, |entry| entry.stored_rev);
             changes.push(change(*next, expected, life.clone()));
         }
         let inserts = follow_up.iter().map(|job| Insert { job: job.clone(), reuse_since: None }).collect();
@@ -62,7 +62,7 @@ impl Kernel {
             self.make_busy(*next, Busy::Unit);
         }
         let pending = StepPending { id, step, spec, task, released, follow_up };
-        let over = pending.step.life.state.is_terminal() && self.links.has(id);
+        let over = pending.step.life.state.is_terminal() && self.relations.has_links(id);
         let unlinked = over.then_some(id).into_iter().collect();
         self.send(Unit { changes, inserts, unlinked, ..Unit::default() }, Pending::Step(Box::new(pending)));
     }
@@ -70,7 +70,7 @@ impl Kernel {
     /// The new spec after a step that changes the params.
     fn replaced(&self, id: JobId, step: &Step) -> Option<Arc<JobSpec>> {
         let params = step.params.clone()?;
-        let spec = self.open.get(&id)?.spec.as_ref()?;
+        let spec = self.jobs.get(id)?.spec.as_ref()?;
         Some(Arc::new(JobSpec { params, ..(**spec).clone() }))
     }
 
@@ -79,12 +79,12 @@ impl Kernel {
         if !step.life.state.is_terminal() {
             return Ok(None);
         }
-        let Some(&next) = self.successors.get(&id) else { return Ok(None) };
-        let Some(entry) = self.open.get(&next) else { return Ok(None) };
+        let Some(next) = self.jobs.successor(id) else { return Ok(None) };
+        let Some(entry) = self.jobs.get(next) else { return Ok(None) };
         if entry.busy != Busy::Free {
             return Err(next);
         }
-        match transition(&entry.life, &Event::KeyFreed, self.now.wall) {
+        match transition(&entry.life, &Event::KeyFreed, self.env.wall()) {
             Ok(Decision::Step(step)) => Ok(Some((next, step.life))),
             _ => Ok(None),
         }
@@ -93,11 +93,11 @@ impl Kernel {
     /// The job that `run_again` requested; an error if no id is available yet.
     fn follow_up(&mut self, id: JobId, step: &Step) -> Result<Option<Job>, ()> {
         let Some(again) = &step.follow_up else { return Ok(None) };
-        let Some(spec) = self.open.get(&id).and_then(|entry| entry.spec.clone()) else {
+        let Some(spec) = self.jobs.get(id).and_then(|entry| entry.spec.clone()) else {
             return Ok(None);
         };
         let id = self.take_ids(1).and_then(|ids| ids.first().copied()).ok_or(())?;
-        let now = self.now.wall;
+        let now = self.env.wall();
         // It is independent: it has no dependencies, and no group, which may have ended.
         let spec = JobSpec {
             params: again.params.clone(),
@@ -117,13 +117,13 @@ impl Kernel {
     /// The step is stored.
     pub(crate) fn step_stored(&mut self, pending: StepPending) {
         let StepPending { id, step, spec, task, released, follow_up } = pending;
-        self.totals.stepped(&step);
-        self.observer.stepped(id, &step);
+        self.jobs.totals_mut().stepped(&step);
+        self.env.observer().stepped(id, &step);
         if let Some(past) = &step.past {
             self.note_had(id, &past.worker);
         }
         let Step { life, reason, .. } = step;
-        let name = life.name(self.now.wall);
+        let name = life.name(self.env.wall());
         if let Some(spec) = spec {
             self.respec(id, spec);
         }
@@ -144,7 +144,7 @@ impl Kernel {
         if !held {
             self.let_go(id);
             self.wait_lost(id, claim);
-            self.progress.remove(&id);
+            self.jobs.forget_progress(id);
             self.await_external(id);
         }
         if terminal {
@@ -161,31 +161,29 @@ impl Kernel {
             self.make_free(next);
         }
         if let Some(job) = follow_up {
-            self.totals.submitted(self.now);
-            self.observer.submitted(&job);
+            self.jobs.totals_mut().submitted(self.env.now());
+            self.env.observer().submitted(&job);
             self.admit(job);
         }
     }
 
     /// Revokes an attempt that ended without a report of its worker.
     fn revoke(&mut self, id: JobId, claim: u32) {
-        if let Some(session) = self.holders.get(&id).map(|hold| hold.session) {
+        if let Some(session) = self.fleet.holder(id) {
             self.effect(Effect::Revoke(session, jobhall_core::AttemptId { job: id, claim }));
         }
     }
 
     /// Offers the slot of an attempt that has begun to wait to other jobs.
     fn fill_credit(&mut self, id: JobId) {
-        let session = self.holders.get(&id).map(|hold| hold.session);
-        let credit = session.and_then(|session| self.sessions.get(&session)).and_then(|state| state.credit);
-        if let Some(credit) = credit {
+        if let Some(credit) = self.fleet.credit_of_holder(id) {
             self.fill(credit);
         }
     }
 
     /// Notifies the worker of a step that it did not cause itself.
     pub(crate) fn tell_holder(&mut self, id: JobId, claim: u32, reason: Reason) {
-        let Some(session) = self.holders.get(&id).map(|hold| hold.session) else { return };
+        let Some(session) = self.fleet.holder(id) else { return };
         let attempt = jobhall_core::AttemptId { job: id, claim };
         match reason {
             Reason::CancelRequested => self.effect(Effect::Cancel(session, attempt)),
@@ -199,8 +197,8 @@ impl Kernel {
 
     /// The store returned another job that waits for the key of this one.
     pub(crate) fn learn_successor(&mut self, id: JobId, next: Job) {
-        self.successors.insert(id, next.id);
-        if !self.open.contains_key(&next.id) {
+        self.jobs.set_successor(id, next.id);
+        if !self.jobs.contains(next.id) {
             self.admit(next);
         }
     }
@@ -209,12 +207,12 @@ impl Kernel {
     pub(crate) fn learn(&mut self, id: JobId, job: Option<Job>) {
         match job {
             Some(job) if !job.life.state.is_terminal() => {
-                if let Some(entry) = self.open.get_mut(&id) {
+                if let Some(entry) = self.jobs.get_mut(id) {
                     entry.stored_rev = job.life.rev;
                     entry.life = job.life;
                     entry.time_is_stored();
                     entry.spec = Some(job.spec);
-                    entry.recount(&mut self.board.queues, self.now.wall);
+                    entry.recount(&mut self.board, &mut self.groups, self.env.wall());
                     self.find_share(id);
                     self.follow_limits(id);
                 }
@@ -226,7 +224,7 @@ impl Kernel {
             None => {
                 if self.take_out(id).is_some() {
                     self.let_go(id);
-                    self.cascade.over(id);
+                    self.relations.cascade_over(id);
                     self.dependency_ended(id, StateName::Succeeded);
                 }
             }

@@ -7,11 +7,11 @@ use jobhall_core::needs::{Abilities, Number, Shortage, Unmet, Value};
 use jobhall_core::{Class, JobId, WorkerName};
 
 use super::Why;
-use crate::attempts::session::SessionState;
 use crate::jobs::entry::Entry;
 use crate::jobs::load::rank;
 use crate::kernel::Kernel;
 use crate::matching::board::Line;
+use crate::matching::session::SessionState;
 
 /// Maximum number of workers, and of jobs of a worker, in an explanation.
 const NAMED: usize = 20;
@@ -69,7 +69,7 @@ impl Kernel {
             return Vec::new();
         };
         let mut found = Found::default();
-        for session in self.sessions.values().filter(|session| session.connected) {
+        for session in self.fleet.sessions().filter(|session| session.connected) {
             let profile = session.profile.and_then(|profile| self.board.profile(profile));
             let Some((abilities, accepts)) = profile else { continue };
             let why = WorkerWhy {
@@ -85,7 +85,7 @@ impl Kernel {
                 found.others.insert(why.worker.clone(), why);
             }
         }
-        found.told(class, self.reservations.get(&id))
+        found.told(class, self.fleet.reserved_for(id))
     }
 
     /// Why a worker that matches does not take the job now.
@@ -99,7 +99,7 @@ impl Kernel {
         found: &mut Found,
     ) {
         let worker = &session.worker;
-        let state = self.workers.get(worker);
+        let state = self.fleet.worker(worker);
         let missing = state.map_or_else(Vec::new, |state| state.taken.missing(abilities, &line.demand.uses));
         let kept = state.and_then(|state| state.reserved_for.as_ref()).map(|kept| kept.rank.id);
         let gate = self.gate();
@@ -117,8 +117,9 @@ impl Kernel {
 
     /// The jobs that use the missing resources of a worker.
     fn users(&self, worker: &WorkerName, missing: &[Shortage]) -> Vec<JobId> {
-        let sessions = self.workers.get(worker).into_iter().flat_map(|state| &state.sessions);
-        let attempts = sessions.filter_map(|id| self.sessions.get(id)).flat_map(|session| &session.attempts);
+        let sessions = self.fleet.worker(worker).into_iter().flat_map(|state| &state.sessions);
+        let attempts =
+            sessions.filter_map(|id| self.fleet.session(*id)).flat_map(|session| &session.attempts);
         let uses = |id: &&JobId| {
             let uses = self.uses_of(**id);
             missing.iter().any(|short| uses.get(&short.name).is_some())

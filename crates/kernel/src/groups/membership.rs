@@ -4,7 +4,10 @@
 use jobhall_core::{Failure, Group, GroupCounts, GroupId, JobId, JobSpec, Standing, StateName};
 use jobhall_store::Member;
 
+use crate::api::effect::Ticket;
+use crate::groups::Fill;
 use crate::jobs::ids::IdMap;
+use crate::kernel::Task;
 
 /// An open job's membership in its group.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +44,15 @@ pub(crate) struct OpenGroup {
 /// All groups that have not ended.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    pub open: IdMap<GroupId, OpenGroup>,
+    pub(super) open: IdMap<GroupId, OpenGroup>,
     /// Groups without open members, to be checked.
-    pub quiet: Vec<GroupId>,
+    pub(super) quiet: Vec<GroupId>,
     /// Open jobs of which another copy has succeeded, with that copy.
-    pub losers: Vec<(JobId, JobId)>,
+    pub(super) losers: Vec<(JobId, JobId)>,
+    /// By group with a write in flight: the tasks that wait for it.
+    pub(super) in_line: IdMap<GroupId, Vec<Task>>,
+    /// Groups that are being filled.
+    pub(super) fills: IdMap<GroupId, Fill>,
 }
 
 impl Groups {
@@ -53,6 +60,26 @@ impl Groups {
         self.quiet.push(group.id);
         let (counts, copies) = (GroupCounts::default(), IdMap::default());
         self.open.insert(group.id, OpenGroup { group, counts, copies, busy: false });
+    }
+
+    /// Number of open groups.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Checks later whether a group has ended.
+    pub fn look_at(&mut self, id: GroupId) {
+        self.quiet.push(id);
+    }
+
+    /// Takes the tasks that wait for a group.
+    pub fn take_waiting(&mut self) -> Vec<Task> {
+        std::mem::take(&mut self.in_line).into_values().flatten().collect()
+    }
+
+    /// Gives up filling groups, and returns the tickets that waited for it.
+    pub fn take_fills(&mut self) -> Vec<Ticket> {
+        std::mem::take(&mut self.fills).into_values().filter_map(|fill| fill.ticket).collect()
     }
 
     pub fn get(&self, id: GroupId) -> Option<&OpenGroup> {

@@ -41,12 +41,15 @@ impl Fill {
 
 impl Kernel {
     pub(crate) fn retry_group(&mut self, id: GroupId, name: Option<IdempotencyKey>, ticket: Ticket) {
-        if self.groups().get(id).is_some() {
+        if self.groups.get(id).is_some() {
             return self.answer(ticket, Err(Rejected::GroupOpen(id)));
         }
-        let number = self.number();
-        self.pending_reads.insert(number, PendingRead::RetryGroup(id, name, ticket));
-        self.want(StoreRequest::Members(number, id));
+        let number = self.env.number();
+        self.commits.read(
+            number,
+            StoreRequest::Members(number, id),
+            PendingRead::RetryGroup(id, name, ticket),
+        );
     }
 
     /// Creates the new group once the ended group and its members have been read.
@@ -73,10 +76,10 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::NothingToRetry(id)));
         }
         let Some(new) = self.take_ids(1).and_then(|ids| ids.first().copied()) else {
-            self.for_ids.push(TaskKind::Request(Request::RetryGroup { id, name }, ticket).into());
+            self.ids.wait(TaskKind::Request(Request::RetryGroup { id, name }, ticket).into());
             return self.ask_for_ids(1);
         };
-        let (created_at, retry_of) = (self.now.wall, Some(id));
+        let (created_at, retry_of) = (self.env.wall(), Some(id));
         let group = Group {
             id: GroupId::of(new),
             rev: 1,
@@ -94,31 +97,31 @@ impl Kernel {
     }
 
     pub(crate) fn begin_fill(&mut self, id: GroupId, fill: Fill) {
-        self.fills.insert(id, fill);
+        self.groups.fills.insert(id, fill);
         self.fill_on(id);
     }
 
     /// Reads the next failed members, or closes the group if there are none left.
     pub(crate) fn fill_on(&mut self, id: GroupId) {
-        let Some(open) = self.groups().get(id) else { return drop(self.fills.remove(&id)) };
+        let Some(open) = self.groups.get(id) else { return drop(self.groups.fills.remove(&id)) };
         let (closed, busy, group) = (open.group.closed, open.busy, open.group.clone());
-        let Some(fill) = self.fills.get_mut(&id) else { return };
+        let Some(fill) = self.groups.fills.get_mut(&id) else { return };
         if !closed && !fill.left.is_empty() {
             let at_most = fill.left.len().min(SLICE);
             let ids: Vec<_> = fill.left.drain(..at_most).collect();
-            let number = self.number();
-            self.pending_reads.insert(number, PendingRead::Fill(id, ids.clone()));
-            return self.want(StoreRequest::Jobs(number, ids));
+            let number = self.env.number();
+            let request = StoreRequest::Jobs(number, ids.clone());
+            return self.commits.read(number, request, PendingRead::Fill(id, ids));
         }
         if busy {
-            return self.in_line_for_group.entry(id).or_default().push(TaskKind::Fill(id).into());
+            return self.groups.in_line.entry(id).or_default().push(TaskKind::Fill(id).into());
         }
         let ticket = fill.ticket.take();
         if let Some(ticket) = ticket {
             self.answer(ticket, Ok(Answer::GroupCreated { id, jobs: Vec::new() }));
         }
         if closed {
-            self.fills.remove(&id);
+            self.groups.fills.remove(&id);
         } else {
             // The fill is kept until this is stored: a write that fails is repeated.
             self.write_group(Group { closed: true, ..group }, None);
@@ -132,7 +135,7 @@ impl Kernel {
         ids: Vec<JobId>,
         found: Result<Vec<Option<Job>>, StoreError>,
     ) {
-        let (Ok(found), Some(fill)) = (found, self.fills.get(&id)) else {
+        let (Ok(found), Some(fill)) = (found, self.groups.fills.get(&id)) else {
             return self.fill_later(id, ids);
         };
         let old: Vec<Job> = found.into_iter().flatten().collect();
@@ -144,7 +147,7 @@ impl Kernel {
         let n = jobs.len();
         let Some(new) = self.take_ids(n) else {
             self.put_back(id, ids);
-            self.for_ids.push(TaskKind::Fill(id).into());
+            self.ids.wait(TaskKind::Fill(id).into());
             return self.ask_for_ids(n);
         };
         let old = old.iter().map(|job| job.id).collect();
@@ -157,14 +160,14 @@ impl Kernel {
     pub(crate) fn filled(&mut self, id: GroupId, old: Vec<JobId>, made: Result<Vec<JobId>, Rejected>) {
         match made {
             Ok(new) => {
-                if let Some(fill) = self.fills.get_mut(&id) {
+                if let Some(fill) = self.groups.fills.get_mut(&id) {
                     fill.made.extend(old.iter().copied().zip(new));
                 }
                 self.fill_on(id);
             }
             Err(Rejected::Storage { .. }) => self.fill_later(id, old),
             Err(refused) => {
-                let Some(fill) = self.fills.get_mut(&id) else { return };
+                let Some(fill) = self.groups.fills.get_mut(&id) else { return };
                 fill.left.clear();
                 if let Some(ticket) = fill.ticket.take() {
                     self.answer(ticket, Err(refused));
@@ -175,20 +178,20 @@ impl Kernel {
     }
 
     fn put_back(&mut self, id: GroupId, ids: Vec<JobId>) {
-        if let Some(fill) = self.fills.get_mut(&id) {
+        if let Some(fill) = self.groups.fills.get_mut(&id) {
             ids.into_iter().rev().for_each(|id| fill.left.push_front(id));
         }
     }
 
     fn fill_later(&mut self, id: GroupId, ids: Vec<JobId>) {
         self.put_back(id, ids);
-        self.postponed.push(TaskKind::Fill(id).into());
+        self.commits.postpone(TaskKind::Fill(id).into());
         self.rest();
     }
 
     /// At start: continues the groups whose filling was interrupted.
     pub(crate) fn begin_fills(&mut self) {
-        let open = self.groups().open.values().map(|open| &open.group);
+        let open = self.groups.open.values().map(|open| &open.group);
         let half = open.filter(|group| !group.closed);
         let half: Vec<_> = half.filter_map(|group| Some((group.id, group.retry_of?))).collect();
         for (id, from) in half {
@@ -197,9 +200,8 @@ impl Kernel {
     }
 
     pub(crate) fn resume_fill(&mut self, id: GroupId, from: GroupId) {
-        let number = self.number();
-        self.pending_reads.insert(number, PendingRead::Resume(id, from, None));
-        self.want(StoreRequest::Members(number, from));
+        let number = self.env.number();
+        self.commits.read(number, StoreRequest::Members(number, from), PendingRead::Resume(id, from, None));
     }
 
     /// At start: processes first the members of the ended group, then those of the new group.
@@ -210,19 +212,22 @@ impl Kernel {
         found: Result<Option<(Group, Vec<Member>)>, StoreError>,
     ) {
         let Ok(found) = found else {
-            self.postponed.push(TaskKind::ResumeFill(id, from).into());
+            self.commits.postpone(TaskKind::ResumeFill(id, from).into());
             return self.rest();
         };
         let members = found.map_or_else(Vec::new, |(_, members)| members);
-        let number = self.number();
+        let number = self.env.number();
         match old {
             None => {
-                self.pending_reads.insert(number, PendingRead::Resume(id, from, Some(failed(&members))));
-                self.want(StoreRequest::Members(number, id));
+                self.commits.read(
+                    number,
+                    StoreRequest::Members(number, id),
+                    PendingRead::Resume(id, from, Some(failed(&members))),
+                );
             }
             Some(left) => {
                 let fill = Fill { left: left.into(), made: IdMap::default(), ticket: None };
-                self.fills.insert(id, fill);
+                self.groups.fills.insert(id, fill);
                 let made = members.into_iter().map(|member| member.id).collect();
                 self.read_made(id, made);
             }
@@ -232,9 +237,8 @@ impl Kernel {
     /// Reads which members were repeated already.
     fn read_made(&mut self, id: GroupId, mut left: Vec<JobId>) {
         let ids = left.split_off(left.len().saturating_sub(SLICE));
-        let number = self.number();
-        self.pending_reads.insert(number, PendingRead::Made(id, left));
-        self.want(StoreRequest::Jobs(number, ids));
+        let number = self.env.number();
+        self.commits.read(number, StoreRequest::Jobs(number, ids), PendingRead::Made(id, left));
     }
 
     pub(crate) fn made_read(
@@ -243,10 +247,12 @@ impl Kernel {
         left: Vec<JobId>,
         found: Result<Vec<Option<Job>>, StoreError>,
     ) {
-        let from = self.groups().get(id).and_then(|open| open.group.retry_of);
-        let (Ok(found), Some(fill)) = (found, self.fills.get_mut(&id)) else {
-            self.fills.remove(&id);
-            self.postponed.extend(from.map(|from| TaskKind::ResumeFill(id, from).into()));
+        let from = self.groups.get(id).and_then(|open| open.group.retry_of);
+        let (Ok(found), Some(fill)) = (found, self.groups.fills.get_mut(&id)) else {
+            self.groups.fills.remove(&id);
+            if let Some(from) = from {
+                self.commits.postpone(TaskKind::ResumeFill(id, from).into());
+            }
             return self.rest();
         };
         for job in found.into_iter().flatten() {
@@ -258,7 +264,7 @@ impl Kernel {
             return self.read_made(id, left);
         }
         let Fill { left, made, .. } = fill;
-        left.retain(|old| !made.contains_key(&old));
+        left.retain(|old| !made.contains_key(old));
         self.fill_on(id);
     }
 }
@@ -278,7 +284,7 @@ fn failed(members: &[Member]) -> Vec<JobId> {
 fn anew(group: GroupId, job: &Job, place: &BTreeMap<JobId, usize>, made: &IdMap<JobId, JobId>) -> SubmitJob {
     let new = |before: &JobId| {
         let here = place.get(before).filter(|_| *before < job.id).map(|&at| After::Position(at));
-        here.or_else(|| made.get(&before).map(|&id| After::Job(id)))
+        here.or_else(|| made.get(before).map(|&id| After::Job(id)))
     };
     let after = job.spec.after.iter().filter_map(new).collect();
     let (after_any, group) = (job.spec.after_any, Some(group));

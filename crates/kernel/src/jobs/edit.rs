@@ -100,23 +100,23 @@ impl Kernel {
         let ticket = *ticket;
         let edit = match request {
             Request::Edit { edit, .. } => Some((**edit).clone()),
-            Request::RunNow(_) => Some(Edit::now(self.now.wall)),
+            Request::RunNow(_) => Some(Edit::now(self.env.wall())),
             _ => None,
         };
         if let Err(refused) = edit.as_ref().map_or(Ok(()), Edit::check) {
             return self.answer(ticket, Err(refused));
         }
-        let Some(entry) = self.open.get(&id) else { return };
+        let Some(entry) = self.jobs.get(id) else { return };
         let event = match (request, &edit) {
             (Request::Hold(_), _) => Event::Hold,
             (_, Some(edit)) => Event::Edit { run_at: edit.run_at },
             _ => Event::Release,
         };
         let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
-        match transition(&entry.unmoved(), &event, self.now.wall) {
+        match transition(&entry.unmoved(), &event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_respecced(id, *step, spec, task),
             Ok(Decision::Same) => {
-                let state = entry.life.name(self.now.wall);
+                let state = entry.life.name(self.env.wall());
                 self.answer(ticket, Ok(Answer::State(state)));
             }
             Err(refusal) => self.answer(ticket, Err(Rejected::Event(refusal))),
@@ -125,20 +125,20 @@ impl Kernel {
 
     /// The same for a completed job, which never changes.
     pub(crate) fn edit_completed(&mut self, id: JobId, request: &Request) -> Result<Answer, Rejected> {
-        let (job, _) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
+        let (job, _) = self.jobs.completed(id).ok_or(Rejected::NoSuchJob(id))?;
         let event = match request {
             Request::Hold(_) => Event::Hold,
             Request::Release(_) => Event::Release,
             _ => Event::Edit { run_at: None },
         };
-        let decision = transition(&job.life, &event, self.now.wall);
+        let decision = transition(&job.life, &event, self.env.wall());
         decision.map(|_| Answer::State(job.life.state.name())).map_err(Rejected::Event)
     }
 
     /// Replaces the spec by the one that was stored.
     pub(crate) fn respec(&mut self, id: JobId, spec: Arc<JobSpec>) {
         let class = spec.class();
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        let Some(entry) = self.jobs.get_mut(id) else { return };
         entry.priority = spec.priority;
         entry.timed = Timed::of(&spec.windows);
         entry.spec = Some(spec);

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use jobhall_core::{JobSpec, JobStatus, State, StateName, Time};
 
-use crate::groups::membership::Membership;
+use crate::groups::membership::{Groups, Membership};
 use crate::jobs::windows::Timed;
 use crate::limits::{BucketId, Share};
-use crate::matching::board::ClassId;
-use crate::stats::queues::{QueueId, Queues};
+use crate::matching::board::{Board, ClassId};
+use crate::stats::queues::QueueId;
 
 /// An open job.
 #[derive(Debug)]
@@ -83,12 +83,12 @@ impl Entry {
     }
 
     /// Counts the job in its current state. A completed job is subtracted when it is removed.
-    pub(crate) fn recount(&mut self, queues: &mut Queues, now: Time) {
+    pub(crate) fn recount(&mut self, board: &mut Board, groups: &mut Groups, now: Time) {
         let name = self.life.name(now);
         if name != self.counted && !name.is_terminal() {
-            queues.step(self.queue, Some(self.counted), Some(name));
+            board.queues_mut().step(self.queue, Some(self.counted), Some(name));
             if let Some(part) = &self.member {
-                queues.groups.step(part, Some(self.counted), Some(name));
+                groups.step(part, Some(self.counted), Some(name));
             }
             self.counted = name;
         }

@@ -1,4 +1,4 @@
-//! Ids: the pool for new jobs, and the number of open jobs of each block.
+//! Ids: the pool for new jobs, the number of open jobs of each block, and the tasks that wait for ids.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,15 +7,120 @@ pub(crate) use jobhall_core::{IdHash, IdMap};
 use jobhall_store::Block;
 
 use crate::api::time::Mono;
+use crate::kernel::Task;
 
 /// The largest block.
 const LARGEST: u64 = 64_000;
 /// Maximum number of open jobs for which a block lists them.
 pub(crate) const FEW: u32 = 16;
 
+/// The ids of new jobs.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    pool: Pool,
+    blocks: Blocks,
+    /// Tasks that wait for ids.
+    waiting: Vec<Task>,
+}
+
+impl Ids {
+    pub fn new(size: u64) -> Ids {
+        Ids { pool: Pool::new(size), blocks: Blocks::default(), waiting: Vec::new() }
+    }
+
+    /// At start: allocates from new blocks only.
+    pub fn begin(&mut self, size: u64) {
+        self.pool = Pool::new(size);
+    }
+
+    /// The next `n` ids, or none if there are not enough yet. Each counts as open in its block until its job has ended
+    /// or was not stored, so that no block is closed while one of its jobs is in flight.
+    pub fn take(&mut self, n: usize) -> Option<Vec<JobId>> {
+        let ids = self.pool.take(n)?;
+        for &id in &ids {
+            self.blocks.opened(id);
+        }
+        Some(ids)
+    }
+
+    /// How many ids to allocate from the store now, if any.
+    pub fn ask(&mut self, wanted: u64) -> Option<u64> {
+        self.pool.ask(wanted)
+    }
+
+    /// Adds a new block from the store.
+    pub fn lend(&mut self, block: &Block, now: Mono) {
+        self.pool.lend(block, now);
+        self.blocks.add(block);
+        self.blocks.review();
+    }
+
+    /// The store could not allocate a block; it may be requested again.
+    pub fn lending_failed(&mut self) {
+        self.pool.lending_failed();
+    }
+
+    /// Keeps a task until there are ids.
+    pub fn wait(&mut self, task: Task) {
+        self.waiting.push(task);
+    }
+
+    pub fn take_waiting(&mut self) -> Vec<Task> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// At start: a block that may have open jobs.
+    pub fn add(&mut self, block: &Block) {
+        self.blocks.add(block);
+    }
+
+    /// At start: an open job.
+    pub fn opened(&mut self, id: JobId) {
+        self.blocks.opened(id);
+    }
+
+    /// The job with this id has ended, or was not stored.
+    pub fn ended(&mut self, id: JobId) {
+        self.blocks.ended(id);
+    }
+
+    /// Whether the number of open jobs of a block has become small.
+    pub fn has_low(&self) -> bool {
+        !self.blocks.low.is_empty()
+    }
+
+    /// Takes the blocks whose number of open jobs has become small since the last call.
+    pub fn take_low(&mut self) -> Vec<JobId> {
+        let mut low = std::mem::take(&mut self.blocks.low);
+        low.sort();
+        low.dedup();
+        low
+    }
+
+    /// A block of which no more ids are allocated.
+    pub fn settled(&self, first: JobId) -> Option<&BlockState> {
+        self.blocks.get(first).filter(|block| !self.pool.uses(block.last))
+    }
+
+    /// A block must be examined again.
+    pub fn look_again(&mut self, first: JobId) {
+        self.blocks.low.push(first);
+    }
+
+    /// The store lists the open jobs of a block.
+    pub fn listed(&mut self, first: JobId) {
+        self.blocks.listed(first);
+    }
+
+    /// The store has closed a block.
+    pub fn close(&mut self, first: JobId) {
+        self.blocks.close(first);
+    }
+}
+
 /// Ids allocated from the store and not used yet.
 #[derive(Debug)]
-pub(crate) struct Pool {
+struct Pool {
     free: VecDeque<(u64, u64)>,
     size: u64,
     asked: bool,
@@ -79,11 +184,11 @@ impl Pool {
 
 /// Open jobs per block.
 #[derive(Debug, Default)]
-pub(crate) struct Blocks {
+struct Blocks {
     /// By first id: last id, open jobs, whether the store lists them.
     open: BTreeMap<JobId, BlockState>,
     /// Blocks whose number of open jobs has become small since the last check.
-    pub low: Vec<JobId>,
+    low: Vec<JobId>,
 }
 
 #[derive(Debug)]

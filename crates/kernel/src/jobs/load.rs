@@ -6,12 +6,11 @@ use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 use crate::api::answer::Rejected;
 use crate::groups::membership::Membership;
 use crate::jobs::entry::{Busy, Entry, Placed, Shared};
-use crate::jobs::ids::Pool;
 use crate::jobs::windows::Timed;
 use crate::kernel::{AgendaItem, Kernel, Read, Reading, StoreRequest, Task};
 use crate::matching::board::{ClassId, Rank};
-use crate::stats::counts::waits;
 use crate::stats::queues::{QueueId, ready_since};
+use crate::upkeep::Deadline;
 
 impl Kernel {
     /// At start: restores the settings.
@@ -31,7 +30,7 @@ impl Kernel {
     /// At start: restores the blocks that may have open jobs. Their unused ids are not used again.
     pub fn restore_blocks(&mut self, blocks: &[Block]) {
         for block in blocks {
-            self.blocks.add(block);
+            self.ids.add(block);
         }
     }
 
@@ -43,9 +42,9 @@ impl Kernel {
         if matches!(job.life.state, State::Blocked(blocked) if blocked.dependencies) {
             self.found_blocked(id);
         }
-        self.blocks.opened(id);
+        self.ids.opened(id);
         if job.spec.parent.is_some() {
-            self.sub_jobs.push(id);
+            self.relations.found_sub_job(id);
         }
         let had = job.spec.avoid && job.life.past_attempts() > 0;
         self.admit(job);
@@ -64,7 +63,7 @@ impl Kernel {
 
     /// At start, after everything is restored: begins work.
     pub fn begin(&mut self) {
-        self.pool = Pool::new(self.config.block);
+        self.ids.begin(self.env.config().block);
         self.ask_for_ids(1);
         self.restored_links();
         self.drain();
@@ -75,7 +74,7 @@ impl Kernel {
     }
 
     pub(crate) fn ask_for_ids(&mut self, wanted: usize) {
-        if let Some(size) = self.pool.ask(wanted as u64) {
+        if let Some(size) = self.ids.ask(wanted as u64) {
             self.want(StoreRequest::TakeBlock(size));
         }
     }
@@ -83,32 +82,26 @@ impl Kernel {
     /// Takes ids for new jobs. Each counts as open in its block until its job has ended or was not stored, so that no
     /// block is closed while one of its jobs is in flight.
     pub(crate) fn take_ids(&mut self, n: usize) -> Option<Vec<JobId>> {
-        let ids = self.pool.take(n)?;
-        for &id in &ids {
-            self.blocks.opened(id);
-        }
-        Some(ids)
+        self.ids.take(n)
     }
 
     /// Handles a new block of ids, or the failure to get one.
     pub(crate) fn lent(&mut self, result: Result<Block, CommitError>) {
         match result {
             Ok(block) => {
-                self.storage_trouble = None;
-                self.pool.lend(&block, self.now.mono);
-                self.blocks.add(&block);
-                self.blocks.review();
+                self.commits.succeeded();
+                self.ids.lend(&block, self.env.mono());
             }
             Err(error) => {
-                self.pool.lending_failed();
+                self.ids.lending_failed();
                 self.storage_failed(&error);
                 let refused = storage(&error);
-                for task in std::mem::take(&mut self.for_ids) {
+                for task in self.ids.take_waiting() {
                     self.give_up(task, refused.clone());
                 }
             }
         }
-        for task in std::mem::take(&mut self.for_ids) {
+        for task in self.ids.take_waiting() {
             self.enqueue(task);
         }
     }
@@ -124,10 +117,10 @@ impl Kernel {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter_job(&spec);
         self.note_copy(id, &spec);
-        let counted = life.name(self.now.wall);
-        self.board.queues.step(queue, None, Some(counted));
+        let counted = life.name(self.env.wall());
+        self.board.queues_mut().step(queue, None, Some(counted));
         if let Some(holder) = behind(&life.state) {
-            self.successors.insert(holder, id);
+            self.jobs.set_successor(holder, id);
         }
         let member = Membership::of(id, &spec);
         if let Some(part) = &member {
@@ -150,7 +143,7 @@ impl Kernel {
             taken,
             spec,
         };
-        self.open.insert(id, entry);
+        self.jobs.open.insert(id, entry);
         self.follow_limits(id);
         self.place(id);
     }
@@ -182,16 +175,16 @@ impl Kernel {
 
     /// Places a queued job among the ready jobs or under its due time. Returns its class if it is ready.
     pub(crate) fn put(&mut self, id: JobId) -> Option<ClassId> {
-        let entry = self.open.get_mut(&id)?;
+        let entry = self.jobs.open.get_mut(&id)?;
         let waits = matches!(entry.life.state, State::Queued(_));
         if !waits || entry.busy != Busy::Free || entry.placed != Placed::Nowhere {
             return None;
         }
         if let Some(spec) = &entry.spec {
-            self.specs.keep(id, spec);
+            self.jobs.specs.keep(id, spec);
         }
-        entry.keep_to_windows(self.now.wall);
-        if entry.life.run_at > self.now.wall {
+        entry.keep_to_windows(self.env.wall());
+        if entry.life.run_at > self.env.wall() {
             self.make_due(id);
             return None;
         }
@@ -200,27 +193,27 @@ impl Kernel {
 
     /// Places a waiting job under its due time.
     pub(crate) fn make_due(&mut self, id: JobId) {
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        let Some(entry) = self.jobs.get_mut(id) else { return };
         entry.placed = Placed::Due;
-        entry.recount(&mut self.board.queues, self.now.wall);
-        self.deadlines.due.insert((entry.life.run_at, id));
+        entry.recount(&mut self.board, &mut self.groups, self.env.wall());
+        self.deadlines.set(Deadline::Due(entry.life.run_at, id));
     }
 
     /// Places a waiting job among the ready jobs, and returns its class. A held job, and a job whose limits are unknown,
     /// are set aside.
     fn make_ready(&mut self, id: JobId) -> Option<ClassId> {
         self.stand_apart(id);
-        if self.open.get(&id).is_some_and(|entry| entry.share == Shared::Unread) {
+        if self.jobs.get(id).is_some_and(|entry| entry.share == Shared::Unread) {
             self.find_share(id);
         }
         self.watch_closing(id);
-        let entry = self.open.get_mut(&id)?;
+        let entry = self.jobs.get_mut(id)?;
         entry.placed = match entry.share {
             _ if entry.life.hold => Placed::OnHold,
             Shared::Unread => Placed::Unread,
             Shared::Free | Shared::Of(_) => Placed::Ready,
         };
-        entry.recount(&mut self.board.queues, self.now.wall);
+        entry.recount(&mut self.board, &mut self.groups, self.env.wall());
         match entry.placed {
             Placed::Ready => {}
             Placed::Unread => {
@@ -231,8 +224,8 @@ impl Kernel {
         }
         let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life));
         self.board.ready(class, rank(id, entry));
-        if self.board.queues.ready(queue, id, since) {
-            self.board.queues.sweep(queue, waits(&self.open));
+        if self.board.queues_mut().ready(queue, id, since) {
+            self.board.queues_mut().sweep(queue, self.jobs.waits());
         }
         Some(class)
     }
@@ -240,13 +233,13 @@ impl Kernel {
     /// Removes a job from the open jobs and from everything that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
-        let mut entry = self.open.remove(&id)?;
-        self.avoids.remove(&id);
+        let mut entry = self.jobs.open.remove(&id)?;
+        self.fleet.forget_avoids(id);
         self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free), entry.taken);
-        self.board.queues.step(entry.queue, Some(entry.counted), None);
+        self.board.queues_mut().step(entry.queue, Some(entry.counted), None);
         if let Some(part) = &entry.member {
             let end = Some(entry.life.state.name()).filter(|name| name.is_terminal());
-            self.board.queues.groups.step(part, Some(entry.counted), end);
+            self.groups.step(part, Some(entry.counted), end);
         }
         self.board.leave(entry.class);
         Some(entry)
@@ -256,12 +249,12 @@ impl Kernel {
     /// returns them from the store. New jobs that are claimed immediately keep theirs, regardless of how many jobs
     /// wait.
     pub(crate) fn forget_specs(&mut self) {
-        while let Some(id) = self.specs.surplus(self.config.spec_bytes) {
-            let Some(entry) = self.open.get_mut(&id).filter(|entry| entry.placed != Placed::Nowhere) else {
+        while let Some(id) = self.jobs.specs.surplus(self.env.config().spec_bytes) {
+            let Some(entry) = self.jobs.get_mut(id).filter(|entry| entry.placed != Placed::Nowhere) else {
                 continue;
             };
             if let Some(spec) = entry.spec.take() {
-                self.specs.drop(&spec);
+                self.jobs.specs.drop(&spec);
             }
         }
     }
@@ -269,23 +262,23 @@ impl Kernel {
     /// Removes a queued job from its place.
     pub(crate) fn unplace(&mut self, id: JobId) {
         self.unwatch_closing(id);
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        let Some(entry) = self.jobs.open.get_mut(&id) else { return };
         let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
         if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
-            self.specs.drop(spec);
+            self.jobs.specs.drop(spec);
         }
         match placed {
             Placed::Nowhere | Placed::OnHold | Placed::Unread => {}
             Placed::Limited(at) => {
-                self.admission.limits.wait_no_more(at, entry.class, rank(id, entry));
+                self.admission.wait_no_more(at, entry.class, rank(id, entry));
             }
             Placed::Due => {
-                self.deadlines.due.remove(&(entry.life.run_at, id));
+                self.deadlines.clear(Deadline::Due(entry.life.run_at, id));
             }
             Placed::Ready => {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
                 if let Some(share) = entry.share.get() {
-                    self.admission.limits.mark_all_dirty(share);
+                    self.admission.mark_all_dirty(share);
                 }
                 self.unready(class, queue, rank);
             }
@@ -295,14 +288,14 @@ impl Kernel {
     /// Removes a job from the ready jobs.
     pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
         self.board.unready(class, rank);
-        self.board.queues.unready(queue);
+        self.board.queues_mut().unready(queue);
         self.unreserve(rank.id);
     }
 
     /// Marks a job as busy: a unit or read that touches it is in flight.
     pub(crate) fn make_busy(&mut self, id: JobId, busy: Busy) {
         self.unplace(id);
-        if let Some(entry) = self.open.get_mut(&id) {
+        if let Some(entry) = self.jobs.get_mut(id) {
             entry.busy = busy;
         }
     }
@@ -310,10 +303,10 @@ impl Kernel {
     /// Marks a job as no longer busy. Tasks that waited for it run before any vacancy is filled: a waiting cancel must
     /// not lose against a claim.
     pub(crate) fn make_free(&mut self, id: JobId) {
-        if let Some(entry) = self.open.get_mut(&id) {
+        if let Some(entry) = self.jobs.get_mut(id) {
             entry.busy = Busy::Free;
         }
-        for task in self.in_line.remove(&id).unwrap_or_default() {
+        for task in self.jobs.take_line(id) {
             self.enqueue(task);
         }
         if self.agenda.grew() {
@@ -325,19 +318,19 @@ impl Kernel {
 
     /// Applies the new state of a job, which is stored.
     pub(crate) fn stored(&mut self, id: JobId, life: JobStatus) {
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        let Some(entry) = self.jobs.open.get_mut(&id) else { return };
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);
         entry.time_is_stored();
         if matches!(before.state, State::Queued(_)) {
-            self.totals.assigned(ready_since(&before), &entry.life);
+            self.jobs.totals.assigned(ready_since(&before), &entry.life);
         }
-        entry.recount(&mut self.board.queues, self.now.wall);
+        entry.recount(&mut self.board, &mut self.groups, self.env.wall());
         if let Some(holder) = behind(&before.state)
             && behind(&entry.life.state).is_none()
-            && self.successors.get(&holder) == Some(&id)
+            && self.jobs.successors.get(&holder) == Some(&id)
         {
-            self.successors.remove(&holder);
+            self.jobs.successors.remove(&holder);
         }
         self.balance(id);
         self.follow_limits(id);
@@ -348,24 +341,24 @@ impl Kernel {
     pub(crate) fn finish(&mut self, id: JobId) {
         let Some(entry) = self.take_out(id) else { return };
         if let Some(outcome) = entry.life.state.outcome() {
-            self.totals.completed(self.now, outcome);
+            self.jobs.totals.completed(self.env.now(), outcome);
         }
-        self.blocks.ended(id);
-        self.cascade.over(id);
+        self.ids.ended(id);
+        self.relations.cascade_over(id);
         self.dependency_ended(id, entry.life.state.name());
-        self.progress.remove(&id);
+        self.jobs.forget_progress(id);
         self.let_go(id);
         self.wait_lost(id, entry.life.claim);
-        self.successors.remove(&id);
-        let linked = self.links.has(id);
+        self.jobs.successors.remove(&id);
+        let linked = self.relations.has_links(id);
         if let Some(spec) = entry.spec.filter(|_| entry.life.past_attempts() == 0) {
-            self.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
+            self.jobs.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
         }
         self.awaited_ended(id);
         if linked {
             self.unlink(id);
         }
-        for task in self.in_line.remove(&id).unwrap_or_default() {
+        for task in self.jobs.take_line(id) {
             self.enqueue(task);
         }
     }
@@ -373,17 +366,17 @@ impl Kernel {
     /// Reads the spec of an open job; tasks for the job wait for it.
     pub(crate) fn read_spec(&mut self, id: JobId, task: Task) {
         self.make_busy(id, Busy::Reading);
-        self.in_line.entry(id).or_default().push(task);
+        self.jobs.line_up(id, task);
         self.want(StoreRequest::Job(id));
     }
 
     /// Reads a completed job, or the ended attempts of an open one, for a task.
     pub(crate) fn read_job(&mut self, id: JobId, task: Task) {
-        match self.reading.get_mut(&id) {
+        match self.jobs.reading.get_mut(&id) {
             // A read in flight may be older than what the task knows, so the task gets a new read.
             Some(reading) => reading.later.push(task),
             None => {
-                self.reading.insert(id, Reading { now: vec![task], later: Vec::new() });
+                self.jobs.reading.insert(id, Reading { now: vec![task], later: Vec::new() });
                 self.want(StoreRequest::Job(id));
             }
         }
@@ -391,9 +384,9 @@ impl Kernel {
 
     /// Returns the tasks that a read was made for, and requests the next read if others arrived meanwhile.
     fn readers(&mut self, id: JobId) -> Vec<Task> {
-        let Some(Reading { now, later }) = self.reading.remove(&id) else { return Vec::new() };
+        let Some(Reading { now, later }) = self.jobs.reading.remove(&id) else { return Vec::new() };
         if !later.is_empty() {
-            self.reading.insert(id, Reading { now: later, later: Vec::new() });
+            self.jobs.reading.insert(id, Reading { now: later, later: Vec::new() });
             self.want(StoreRequest::Job(id));
         }
         now
@@ -401,14 +394,14 @@ impl Kernel {
 
     pub(crate) fn loaded(&mut self, id: JobId, result: Result<(Option<Job>, Vec<PastAttempt>), StoreError>) {
         self.share_read(id);
-        let spec_only = self.open.get(&id).is_some_and(|entry| entry.busy == Busy::Reading);
+        let spec_only = self.jobs.get(id).is_some_and(|entry| entry.busy == Busy::Reading);
         let readers = if spec_only { Vec::new() } else { self.readers(id) };
         let (job, past) = match result {
             Ok(found) => found,
             Err(error) => return self.read_failed(id, readers, &error),
         };
         let read = Read { found: job.is_some(), past };
-        let reading = match self.open.get_mut(&id) {
+        let reading = match self.jobs.get_mut(id) {
             Some(entry) if entry.busy == Busy::Reading => {
                 entry.spec = job.map(|job| job.spec);
                 for past in &read.past {
@@ -419,8 +412,8 @@ impl Kernel {
             Some(_) => false,
             None => {
                 match job.filter(|job| job.life.state.is_terminal()) {
-                    Some(job) => self.cached.put(id, (job, read.past.clone())),
-                    None => self.cached.pop(&id),
+                    Some(job) => self.jobs.cached.put(id, (job, read.past.clone())),
+                    None => self.jobs.cached.pop(&id),
                 };
                 false
             }
@@ -435,12 +428,12 @@ impl Kernel {
 
     fn read_failed(&mut self, id: JobId, readers: Vec<Task>, error: &StoreError) {
         let refused = Rejected::Storage { full: false, message: error.to_string() };
-        let in_line = self.in_line.remove(&id).unwrap_or_default();
+        let in_line = self.jobs.take_line(id);
         for task in readers.into_iter().chain(in_line) {
             self.give_up(task, refused.clone());
         }
         self.rest();
-        if self.open.get(&id).is_some_and(|entry| entry.busy == Busy::Reading) {
+        if self.jobs.get(id).is_some_and(|entry| entry.busy == Busy::Reading) {
             self.make_free(id);
         }
     }

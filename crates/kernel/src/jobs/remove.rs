@@ -12,7 +12,7 @@ impl Kernel {
     /// Open jobs are skipped here, and again by the store. So are jobs whose end was not propagated to all dependents
     /// yet.
     pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket) {
-        let over = |id: &JobId| !self.open.contains_key(&id) && !self.cascade.needs(*id);
+        let over = |id: &JobId| !self.jobs.contains(*id) && !self.relations.needs(*id);
         let gone: Vec<_> = ids.into_iter().filter(over).collect();
         if gone.is_empty() {
             return self.answer(ticket, Ok(Answer::Removed(0)));
@@ -30,8 +30,8 @@ impl Kernel {
             }
         };
         for id in ids {
-            self.cached.pop(id);
-            if let Some(reading) = self.reading.get_mut(&id) {
+            self.jobs.uncache(*id);
+            if let Some(reading) = self.jobs.reading.get_mut(id) {
                 let now = std::mem::take(&mut reading.now);
                 reading.later.splice(..0, now);
             }

@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 
 impl Kernel {
     pub(crate) fn retry(&mut self, id: JobId, name: Option<IdempotencyKey>, ticket: Ticket) {
-        let Some((job, _)) = self.cached.get(&id) else {
+        let Some((job, _)) = self.jobs.completed(id) else {
             return self.answer(ticket, Err(Rejected::NoSuchJob(id)));
         };
         let again = again(id, &job.spec);
@@ -18,8 +18,8 @@ impl Kernel {
 
     /// An open job cannot be retried manually.
     pub(crate) fn retry_rejected(&self, id: JobId) -> Result<Answer, Rejected> {
-        let entry = self.open.get(&id).ok_or(Rejected::NoSuchJob(id))?;
-        let state = entry.life.name(self.now.wall);
+        let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
+        let state = entry.life.name(self.env.wall());
         Err(Rejected::Event(IllegalTransition::NotCompleted { state }))
     }
 }

@@ -8,7 +8,7 @@ use crate::kernel::{Kernel, Task, TaskKind};
 impl Kernel {
     pub(crate) fn show(&mut self, id: JobId, task: Task) {
         let TaskKind::Request(_, ticket) = task.what else { return };
-        if let Some(entry) = self.open.get(&id) {
+        if let Some(entry) = self.jobs.get(id) {
             let past = match task.read.as_ref().map(|read| &read.past) {
                 Some(past) => past.clone(),
                 None if entry.life.past_attempts() == 0 => Vec::new(),
@@ -16,13 +16,13 @@ impl Kernel {
             };
             let Some(spec) = entry.spec.clone() else { return };
             let job = Job { id, spec, life: entry.life.clone() };
-            let progress = self.progress.get(&id).cloned().unwrap_or_default();
+            let progress = self.jobs.progress.get(&id).cloned().unwrap_or_default();
             let longer_than_ms = self.expected_ms(id);
             let shown = Shown { job, past, progress, longer_than_ms, cached: true };
             return self.answer(ticket, Ok(Answer::Shown(Box::new(shown))));
         }
         let cached = task.read.is_none();
-        let shown = self.cached.get(&id).map(|(job, past)| {
+        let shown = self.jobs.completed(id).map(|(job, past)| {
             let (job, past, progress) = (job.clone(), past.clone(), Vec::new());
             Answer::Shown(Box::new(Shown { job, past, progress, longer_than_ms: None, cached }))
         });

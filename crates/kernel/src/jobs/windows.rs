@@ -8,6 +8,7 @@ use jobhall_core::{JobId, JobStatus, Time, Windows};
 
 use crate::jobs::entry::Entry;
 use crate::kernel::Kernel;
+use crate::upkeep::Deadline;
 
 /// The windows of an open job that has some.
 #[derive(Debug)]
@@ -63,9 +64,9 @@ impl Kernel {
     /// The wall clock was set back: openings in the past may be in the future again, also those of ready jobs, whose
     /// rank would then be in the future.
     pub(crate) fn look_at_windows_again(&mut self) {
-        let waiting = self.deadlines.due.iter().chain(&self.deadlines.closing).map(|&(_, id)| id);
+        let waiting = self.deadlines.windowed();
         let moved = |id: &JobId| {
-            let timed = self.open.get(&id).and_then(|entry| entry.timed.as_ref());
+            let timed = self.jobs.get(*id).and_then(|entry| entry.timed.as_ref());
             timed.is_some_and(|timed| timed.stored_run_at.is_some())
         };
         for id in waiting.filter(moved).collect::<Vec<_>>() {
@@ -75,20 +76,20 @@ impl Kernel {
 
     /// Watches the windows of a ready job: when they close, it waits for the next opening.
     pub(crate) fn watch_closing(&mut self, id: JobId) {
-        let now = self.now.wall;
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        let now = self.env.wall();
+        let Some(entry) = self.jobs.get_mut(id) else { return };
         let Some(timed) = entry.timed.as_mut() else { return };
         timed.closes = timed.windows.closes_at(now);
         if let Some(at) = timed.closes {
-            self.deadlines.closing.insert((at, id));
+            self.deadlines.set(Deadline::Closing(at, id));
         }
     }
 
     /// Stops watching its windows.
     pub(crate) fn unwatch_closing(&mut self, id: JobId) {
-        let timed = self.open.get_mut(&id).and_then(|entry| entry.timed.as_mut());
+        let timed = self.jobs.get_mut(id).and_then(|entry| entry.timed.as_mut());
         if let Some(at) = timed.and_then(|timed| timed.closes.take()) {
-            self.deadlines.closing.remove(&(at, id));
+            self.deadlines.clear(Deadline::Closing(at, id));
         }
     }
 }

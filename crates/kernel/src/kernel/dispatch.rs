@@ -10,9 +10,9 @@ use crate::jobs::entry::Busy;
 impl Kernel {
     /// Adds a task to the agenda, or to those that wait for its busy job.
     pub(crate) fn enqueue(&mut self, task: Task) {
-        let busy = |id: &JobId| self.open.get(id).is_some_and(|entry| entry.busy != Busy::Free);
-        match task.what.job().filter(busy).filter(|_| self.stopped.is_none()) {
-            Some(id) => self.in_line.entry(id).or_default().push(task),
+        let busy = |id: &JobId| self.jobs.get(*id).is_some_and(|entry| entry.busy != Busy::Free);
+        match task.what.job().filter(busy).filter(|_| self.commits.stopped().is_none()) {
+            Some(id) => self.jobs.line_up(id, task),
             None => self.agenda.push(AgendaItem::Run(task)),
         }
     }
@@ -40,8 +40,8 @@ impl Kernel {
 
     /// Runs a task, immediately or once its job is no longer busy.
     fn run(&mut self, task: Task) {
-        if let Some(why) = &self.stopped {
-            let refused = Rejected::Stopped(why.clone());
+        if let Some(why) = self.commits.stopped() {
+            let refused = Rejected::Stopped(why.to_owned());
             return self.answer_task(&task, Err(refused));
         }
         match task.what.job() {
@@ -52,8 +52,8 @@ impl Kernel {
 
     /// A task about one job.
     fn run_on(&mut self, id: JobId, task: Task) {
-        match self.open.get(&id) {
-            Some(entry) if entry.busy != Busy::Free => self.in_line.entry(id).or_default().push(task),
+        match self.jobs.get(id) {
+            Some(entry) if entry.busy != Busy::Free => self.jobs.line_up(id, task),
             Some(entry) if entry.spec.is_none() => self.read_spec(id, task),
             Some(_) => self.run_open(id, task),
             None => self.run_closed(id, task),
@@ -105,7 +105,7 @@ impl Kernel {
         if !matches!(task.what, TaskKind::Request(..)) {
             return;
         }
-        if self.cached.contains(&id) {
+        if self.jobs.peek_completed(id).is_some() {
             return self.run_completed(id, task);
         }
         if task.read.as_ref().is_some_and(|read| !read.found) {
@@ -149,7 +149,7 @@ impl Kernel {
             TaskKind::Submit(plan) => return self.send_plan(*plan),
             TaskKind::Tick(name) => return self.tick_of(&name),
             TaskKind::ReadEnds(ids) => return self.read_ends(ids),
-            TaskKind::LookAtGroup(group) => return self.groups_mut().quiet.push(group),
+            TaskKind::LookAtGroup(group) => return self.groups.look_at(group),
             TaskKind::Fill(group) => return self.fill_on(group),
             TaskKind::ResumeFill(group, from) => return self.resume_fill(group, from),
             _ => return,
@@ -196,7 +196,7 @@ impl Kernel {
             }
             Request::Credit { session, total } => self.credit(session, total, ticket),
             Request::Counts => {
-                let counts = self.counts(self.now);
+                let counts = self.counts(self.env.now());
                 self.answer(ticket, Ok(Answer::Counts(Box::new(counts))));
             }
             Request::Workers => {

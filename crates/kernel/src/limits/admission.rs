@@ -21,8 +21,8 @@ use crate::jobs::entry::{Busy, Placed, Shared};
 use crate::jobs::ids::IdMap;
 use crate::jobs::load::rank;
 use crate::kernel::{AgendaItem, Kernel, StoreRequest};
-use crate::limits::{LimitOf, Limits, Share};
-use crate::matching::board::ClassId;
+use crate::limits::{BucketId, LimitOf, Limits, Share};
+use crate::matching::board::{ClassId, Rank};
 
 /// Jobs read at once to determine their shares.
 const READS: usize = 64;
@@ -32,12 +32,12 @@ pub(crate) const SENT_AWAY: usize = 1_000;
 /// The kernel's state of limits.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
-    pub limits: Limits,
+    limits: Limits,
     /// Jobs whose share is unknown because their spec is not in memory.
     unread: VecDeque<JobId>,
     reading: BTreeSet<JobId>,
     /// Vacancies that have not examined all ready jobs yet.
-    pub unfilled: BTreeSet<VacancyId>,
+    unfilled: BTreeSet<VacancyId>,
     /// New jobs in flight to the store that belong to buckets or are already assigned.
     pending: IdMap<JobId, PendingJob>,
     /// Jobs whose claim is in flight and whose share is unknown: the limits changed while their spec was not in
@@ -45,7 +45,7 @@ pub(crate) struct Admission {
     unknown: BTreeSet<JobId>,
     /// While all parked vacancies are examined one after the other: the classes in which a job became ready. Such a job
     /// takes no vacancy that was not examined, because a job of a better rank may wait for it.
-    pub sweep: Option<BTreeSet<ClassId>>,
+    sweep: Option<BTreeSet<ClassId>>,
 }
 
 /// A job in flight.
@@ -55,6 +55,79 @@ struct PendingJob {
     share: Shared,
     /// Whether it is already assigned and has taken its share.
     taken: bool,
+}
+
+impl Admission {
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The version of the limits; it changes whenever limits are set.
+    pub fn version(&self) -> u64 {
+        self.limits.version()
+    }
+
+    /// Acquires all buckets of a share; none if one cannot be acquired.
+    pub fn take(&mut self, rank: Rank, share: &Share, lenders: &[JobId], now: Mono) -> Option<()> {
+        self.limits.take(rank, share, lenders, now).ok()
+    }
+
+    /// Reverts [`Admission::take`] for a claim made under this version of the limits.
+    pub fn give_back(&mut self, id: JobId, share: &Share, version: u64, now: Mono) {
+        self.limits.give_back(id, share, version, now);
+    }
+
+    /// A job no longer waits in this bucket.
+    pub fn wait_no_more(&mut self, at: BucketId, class: ClassId, rank: Rank) {
+        self.limits.wait_no_more(at, class, rank);
+    }
+
+    /// The jobs that wait in the buckets of a share may look for a vacancy.
+    pub fn mark_all_dirty(&mut self, share: &Share) {
+        self.limits.mark_all_dirty(share);
+    }
+
+    /// The same for the buckets that got a token by this time.
+    pub fn mark_due_dirty(&mut self, now: Mono) {
+        self.limits.mark_due_dirty(now);
+    }
+
+    /// Continues to fill a vacancy after other work.
+    pub fn fill_later(&mut self, vacancy: VacancyId) {
+        self.unfilled.insert(vacancy);
+    }
+
+    pub fn take_unfilled(&mut self) -> BTreeSet<VacancyId> {
+        std::mem::take(&mut self.unfilled)
+    }
+
+    /// When a waiting job gets a token, or a vacancy is to be filled further.
+    pub fn next_due(&self) -> Option<Mono> {
+        let unfilled = self.unfilled.first().map(|_| Mono(0));
+        unfilled.or_else(|| self.limits.next_due())
+    }
+
+    /// From now on, a job that becomes ready waits until the vacancies have been examined. Returns false if it does so
+    /// already.
+    pub fn begin_sweep(&mut self) -> bool {
+        let began = self.sweep.is_none();
+        self.sweep.get_or_insert_default();
+        began
+    }
+
+    pub fn is_sweeping(&self) -> bool {
+        self.sweep.is_some()
+    }
+
+    /// While vacancies are examined: notes that a job of this class became ready, and returns true.
+    pub fn wakes_later(&mut self, class: ClassId) -> bool {
+        self.sweep.as_mut().map(|later| later.insert(class)).is_some()
+    }
+
+    /// Ends the sweep, and returns the classes in which jobs became ready meanwhile.
+    pub fn end_sweep(&mut self) -> BTreeSet<ClassId> {
+        self.sweep.take().unwrap_or_default()
+    }
 }
 
 impl Limits {
@@ -78,8 +151,8 @@ impl Limits {
 impl Kernel {
     /// Determines the buckets of an open job under the current limits, if its spec is in memory.
     pub(crate) fn find_share(&mut self, id: JobId) {
-        let now = self.now.mono;
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        let now = self.env.mono();
+        let Some(entry) = self.jobs.get_mut(id) else { return };
         self.admission.limits.reshare(id, entry.spec.as_deref(), &mut entry.share, entry.taken, now);
         if entry.taken && entry.share == Shared::Unread {
             self.admission.unknown.insert(id);
@@ -97,7 +170,7 @@ impl Kernel {
 
     /// Whether a claim in flight may have taken what a job of this class is about to take.
     pub(crate) fn is_share_unknown(&self, class: ClassId) -> bool {
-        let class_of = |id: &JobId| self.open.get(&id).and_then(|entry| self.board.class(entry.class));
+        let class_of = |id: &JobId| self.jobs.get(*id).and_then(|entry| self.board.class(entry.class));
         let Some(class) = self.board.class(class) else { return false };
         let same = |other: &Class| other.queue == class.queue || other.job_type == class.job_type;
         self.admission.unknown.iter().filter_map(class_of).any(same)
@@ -105,7 +178,7 @@ impl Kernel {
 
     /// The same for a job that is not open yet.
     pub(crate) fn share_of(&mut self, job: &Job) -> Shared {
-        self.admission.limits.share(&job.spec, self.now.mono).map_or(Shared::Free, Shared::Of)
+        self.admission.limits.share(&job.spec, self.env.mono()).map_or(Shared::Free, Shared::Of)
     }
 
     /// Tracks a new job that is sent to the store. Limits that change meanwhile apply to it.
@@ -122,7 +195,7 @@ impl Kernel {
 
     /// Reverts a tracked job that was not stored and was sent under this version of the limits.
     pub(crate) fn drop_pending(&mut self, id: JobId, version: u64) {
-        let now = self.now.mono;
+        let now = self.env.mono();
         let Some(PendingJob { share: Shared::Of(share), taken, .. }) = self.admission.pending.remove(&id)
         else {
             return;
@@ -137,16 +210,16 @@ impl Kernel {
     /// end its lease, and then its place goes to the first waiting job.
     pub(crate) fn free_lenders(&self, id: JobId) -> Vec<JobId> {
         let mut lenders = self.admission.limits.lenders(id);
-        lenders.retain(|lender| self.open.get(&lender).is_some_and(|entry| entry.busy == Busy::Free));
+        lenders.retain(|lender| self.jobs.get(*lender).is_some_and(|entry| entry.busy == Busy::Free));
         lenders
     }
 
     /// Acquires all limits for a claim of this job. If one cannot be acquired, the job waits for it.
     pub(crate) fn take_limits(&mut self, id: JobId) -> bool {
-        let now = self.now.mono;
+        let now = self.env.mono();
         let lenders = self.free_lenders(id);
-        let unknown = self.open.get(&id).is_some_and(|entry| self.is_share_unknown(entry.class));
-        let Some(entry) = self.open.get_mut(&id) else { return false };
+        let unknown = self.jobs.get(id).is_some_and(|entry| self.is_share_unknown(entry.class));
+        let Some(entry) = self.jobs.get_mut(id) else { return false };
         let Some(share) = entry.share.get() else {
             // Limits that are set while the claim is in flight count it.
             entry.taken = true;
@@ -182,8 +255,8 @@ impl Kernel {
 
     /// Reverts the limits of a failed claim.
     pub(crate) fn give_back_limits(&mut self, id: JobId, version: u64) {
-        let now = self.now.mono;
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        let now = self.env.mono();
+        let Some(entry) = self.jobs.get_mut(id) else { return };
         if let Some(share) = entry.share.get().filter(|_| entry.taken) {
             self.admission.limits.give_back(id, share, version, now);
         }
@@ -193,7 +266,7 @@ impl Kernel {
 
     /// The job was stored: it has places exactly while it is leased.
     pub(crate) fn follow_limits(&mut self, id: JobId) {
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        let Some(entry) = self.jobs.get_mut(id) else { return };
         let leased = entry.is_leased();
         let taken = std::mem::replace(&mut entry.taken, leased);
         let Some(share) = entry.share.get() else { return };
@@ -208,7 +281,7 @@ impl Kernel {
     /// A job is no longer open.
     pub(crate) fn forget_limits(&mut self, id: JobId, share: Shared, taken: bool) {
         if let Shared::Of(share) = share {
-            self.admission.limits.drop_share(taken.then_some(id), &share, &[], self.now.mono);
+            self.admission.limits.drop_share(taken.then_some(id), &share, &[], self.env.mono());
         }
         self.help_borrowers(id);
         self.admission.limits.forget(id);
@@ -221,9 +294,9 @@ impl Kernel {
             if self.agenda.grew() {
                 return self.agenda.push(AgendaItem::RetryWaiters);
             }
-            let open = &self.open;
-            let looks = |id: JobId| open.get(&id).is_some_and(|entry| entry.placed == Placed::Ready);
-            let Some(id) = self.admission.limits.next_out(looks, self.now.mono) else { break };
+            let jobs = &self.jobs;
+            let looks = |id: JobId| jobs.get(id).is_some_and(|entry| entry.placed == Placed::Ready);
+            let Some(id) = self.admission.limits.next_out(looks, self.env.mono()) else { break };
             self.replace(id);
         }
     }
@@ -239,7 +312,7 @@ impl Kernel {
         // Pauses take effect before any job looks for a vacancy under the new limits.
         let resumed = self.board.pause(of, paused);
         if !self.admission.limits.has(of, limits) {
-            self.admission.limits.configure(of, limits, known, self.now.mono);
+            self.admission.limits.configure(of, limits, known, self.env.mono());
             self.limits_changed(of);
         }
         if resumed {
@@ -250,7 +323,7 @@ impl Kernel {
     /// The limits of a queue or type have changed: its jobs get other shares, and may become eligible.
     fn limits_changed(&mut self, of: &LimitOf) {
         let mut ids: Vec<JobId> = Vec::new();
-        for (&id, entry) in &self.open {
+        for (id, entry) in self.jobs.iter() {
             let class = self.board.class(entry.class);
             let concerned = class.is_some_and(|class| match of {
                 LimitOf::Queue(name) => class.queue == *name,
@@ -259,7 +332,7 @@ impl Kernel {
             ids.extend(Some(id).filter(|_| concerned));
         }
         ids.sort_unstable();
-        let (now, Admission { pending, limits, .. }) = (self.now.mono, &mut self.admission);
+        let (now, Admission { pending, limits, .. }) = (self.env.mono(), &mut self.admission);
         for (&id, PendingJob { spec, share, taken }) in pending {
             limits.reshare(id, Some(spec), share, *taken, now);
         }
@@ -288,7 +361,7 @@ impl Kernel {
     pub(crate) fn read_shares(&mut self) {
         while self.matches() && self.admission.unknown.is_empty() && self.admission.reading.len() < READS {
             let Some(id) = self.admission.unread.pop_front() else { return };
-            let waits = self.open.get(&id).is_some_and(|entry| entry.placed == Placed::Unread);
+            let waits = self.jobs.get(id).is_some_and(|entry| entry.placed == Placed::Unread);
             if waits && self.admission.reading.insert(id) {
                 self.make_busy(id, Busy::Reading);
                 self.want(StoreRequest::Job(id));
@@ -314,11 +387,11 @@ impl Kernel {
     /// for fewer others go first, so that a chain is built from its end.
     pub(crate) fn stand_on_lent(&mut self) {
         let limits = &self.admission.limits;
-        let leased = self.open.iter().filter(|(_, entry)| entry.taken).map(|(&id, _)| id);
+        let leased = self.jobs.iter().filter(|(_, entry)| entry.taken).map(|(id, _)| id);
         let lent = leased.map(|id| (limits.lenders(id).len(), id)).filter(|(lenders, _)| *lenders > 0);
         let lent: BTreeSet<_> = lent.collect();
         for (_, id) in lent {
-            if let Some(share) = self.open.get(&id).and_then(|entry| entry.share.get()) {
+            if let Some(share) = self.jobs.get(id).and_then(|entry| entry.share.get()) {
                 self.admission.limits.leave(id, share);
                 self.admission.limits.occupy(id, share);
             }
@@ -327,7 +400,7 @@ impl Kernel {
 
     /// Returns the job that has borrowed a place of this job and must leave it before this job resumes.
     pub(crate) fn borrower(&self, lender: JobId) -> Option<JobId> {
-        let share = self.open.get(&lender).and_then(|entry| entry.share.get())?;
+        let share = self.jobs.get(lender).and_then(|entry| entry.share.get())?;
         self.admission.limits.lent_to(lender, share)
     }
 
@@ -348,7 +421,7 @@ impl Kernel {
     pub(crate) fn help(&mut self, lender: JobId) {
         let mut first = BTreeMap::new();
         for &id in self.admission.limits.borrowers(lender) {
-            let Some(entry) = self.open.get(&id) else { continue };
+            let Some(entry) = self.jobs.get(id) else { continue };
             let Placed::Limited(at) = entry.placed else { continue };
             if self.admission.limits.has_free_place(at, lender) {
                 let rank = rank(id, entry);

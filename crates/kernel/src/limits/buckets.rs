@@ -390,7 +390,7 @@ impl Limits {
 
     /// Returns the job that has borrowed a place of this job.
     pub fn lent_to(&self, lender: JobId, share: &Share) -> Option<JobId> {
-        share.buckets.iter().find_map(|at| self.buckets.get(&at)?.places.lent_to(lender))
+        share.buckets.iter().find_map(|at| self.buckets.get(at)?.places.lent_to(lender))
     }
 
     /// Returns why a job that waits in a bucket cannot enter it.

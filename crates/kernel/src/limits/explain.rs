@@ -64,11 +64,11 @@ impl Kernel {
 
     /// Why a job waits in this bucket.
     fn why_bucket(&self, id: JobId, entry: &Entry, at: BucketId) -> Option<LimitWhy> {
-        let (of, limit, bucket) = self.admission.limits.look(at)?;
+        let (of, limit, bucket) = self.admission.limits().look(at)?;
         let weight = entry.share.get()?.weight;
-        let missing = match self.admission.limits.hindrance(at, rank(id, entry), weight, self.now.mono) {
+        let missing = match self.admission.limits().hindrance(at, rank(id, entry), weight, self.env.mono()) {
             Some(Hindrance::Tokens(due)) => {
-                Missing::Tokens(self.now.wall.plus_ms(due.0.saturating_sub(self.now.mono.0)))
+                Missing::Tokens(self.env.wall().plus_ms(due.0.saturating_sub(self.env.mono().0)))
             }
             Some(Hindrance::Behind(first)) => Missing::Behind(first),
             Some(Hindrance::Places) | None => Missing::Places,

@@ -47,25 +47,25 @@ impl Gate<'_> {
 impl Kernel {
     /// An attempt ended and its job continues: its worker is avoided from now on.
     pub(crate) fn note_had(&mut self, id: JobId, worker: &WorkerName) {
-        let spec = self.open.get(&id).and_then(|entry| entry.spec.as_ref());
+        let spec = self.jobs.get(id).and_then(|entry| entry.spec.as_ref());
         if spec.is_some_and(|spec| spec.avoid) {
-            self.avoids.entry(id).or_default().had.insert(worker.clone());
+            self.fleet.avoids.entry(id).or_default().had.insert(worker.clone());
         }
     }
 
     /// A copy avoids the worker that holds the original.
     pub(crate) fn note_copy(&mut self, id: JobId, spec: &JobSpec) {
         if spec.avoid && spec.copy_of.is_some() {
-            self.avoids.entry(id).or_default().copy_of = spec.copy_of;
+            self.fleet.avoids.entry(id).or_default().copy_of = spec.copy_of;
         }
     }
 
     /// Moves a job that avoids workers into a separate class.
     pub(crate) fn stand_apart(&mut self, id: JobId) {
-        if !self.avoids.contains_key(&id) {
+        if !self.fleet.avoids.contains_key(&id) {
             return;
         }
-        if let Some(entry) = self.open.get_mut(&id)
+        if let Some(entry) = self.jobs.get_mut(id)
             && let Some(class) = self.board.stand_apart(entry.class, id)
         {
             entry.class = class;
@@ -74,9 +74,9 @@ impl Kernel {
 
     /// A worker is gone: a job that waited for it may be assigned to one that it avoids.
     pub(crate) fn reconsider(&mut self) {
-        let jobs: Vec<_> = self.avoids.keys().copied().collect();
+        let jobs: Vec<_> = self.fleet.avoids.keys().copied().collect();
         for job in jobs {
-            let Some(entry) = self.open.get(&job).filter(|entry| entry.placed == Placed::Ready) else {
+            let Some(entry) = self.jobs.get(job).filter(|entry| entry.placed == Placed::Ready) else {
                 continue;
             };
             self.wake(entry.class);

@@ -81,7 +81,7 @@ pub(crate) struct Board {
     idle_classes: usize,
     next: u64,
     paused: Paused,
-    pub queues: Queues,
+    queues: Queues,
 }
 
 /// The paused queues and types.
@@ -98,6 +98,11 @@ impl Paused {
 }
 
 impl Board {
+    /// The queues, which count open jobs.
+    pub fn queues_mut(&mut self) -> &mut Queues {
+        &mut self.queues
+    }
+
     /// Returns the id of a job's class, creating the class if there is none.
     pub fn class_of(&mut self, spec: &JobSpec) -> ClassId {
         self.known_of(spec).0

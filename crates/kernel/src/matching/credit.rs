@@ -18,8 +18,8 @@ impl Kernel {
             Ok(id) => id,
             Err(refused) => return self.answer(ticket, Err(refused)),
         };
-        let turn = self.number();
-        let Some(vacancy) = self.vacancies.get_mut(&id) else { return };
+        let turn = self.env.number();
+        let Some(vacancy) = self.fleet.vacancies.get_mut(&id) else { return };
         let (given, most) = (total.saturating_sub_unsigned(vacancy.taken + vacancy.pending), VACANCY_SLOTS);
         let (given, most) = (u64::try_from(given).unwrap_or(0), u64::from(most));
         if given > most {
@@ -41,8 +41,8 @@ impl Kernel {
 
     /// The vacancy that represents a session's credit, created if there is none.
     fn credit_of(&mut self, session: SessionId) -> Result<VacancyId, Rejected> {
-        let id = VacancyId(self.number());
-        let state = self.sessions.get_mut(&session).filter(|state| state.connected);
+        let id = VacancyId(self.env.number());
+        let state = self.fleet.sessions.get_mut(&session).filter(|state| state.connected);
         let state = state.ok_or(Rejected::NoSuchSession)?;
         if let Some(id) = state.credit {
             return Ok(id);
@@ -54,13 +54,13 @@ impl Kernel {
         let lent = state.suspended.len() as u64;
         let (total, taken, pending, until, ended) = (0, 0, 0, None, None);
         let vacancy = Vacancy { session, profile, worker, total, lent, taken, pending, turn, until, ended };
-        self.vacancies.insert(id, vacancy);
+        self.fleet.vacancies.insert(id, vacancy);
         Ok(id)
     }
 
     /// Ends a vacancy at the request of its worker. A vacancy that has already ended is accepted too.
     pub(crate) fn withdraw(&mut self, session: SessionId, vacancy: VacancyId) -> Result<Answer, Rejected> {
-        let state = self.sessions.get(&session).ok_or(Rejected::NoSuchSession)?;
+        let state = self.fleet.sessions.get(&session).ok_or(Rejected::NoSuchSession)?;
         if state.vacancies.contains(&vacancy) && state.credit != Some(vacancy) {
             self.end_vacancy(vacancy, Ended::Withdrawn);
         }

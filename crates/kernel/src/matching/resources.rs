@@ -14,11 +14,11 @@ use jobhall_core::needs::{Abilities, Taken, Uses};
 use jobhall_core::{JobId, State, WorkerName};
 
 use crate::api::effect::{SessionId, VacancyId};
-use crate::attempts::session::SessionState;
 use crate::jobs::ids::IdMap;
 use crate::kernel::{AgendaItem, Kernel};
 use crate::matching::avoid::Avoids;
 use crate::matching::board::{ClassId, Line, Rank};
+use crate::matching::session::SessionState;
 
 /// What one claim or attempt has allocated on its worker; none if its job uses nothing.
 pub(crate) type Allocation = Option<Box<(WorkerName, Uses)>>;
@@ -77,13 +77,14 @@ impl Gate<'_> {
 
 impl Kernel {
     pub(crate) fn gate(&self) -> Gate<'_> {
-        Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids }
+        Gate { workers: &self.fleet.workers, sessions: &self.fleet.sessions, avoids: &self.fleet.avoids }
     }
 
     /// The first ready job that a vacancy may take.
     pub(crate) fn best_for(&mut self, id: VacancyId) -> Option<Rank> {
-        let vacancy = self.vacancies.get(&id)?;
-        let gate = Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids };
+        let vacancy = self.fleet.vacancies.get(&id)?;
+        let gate =
+            Gate { workers: &self.fleet.workers, sessions: &self.fleet.sessions, avoids: &self.fleet.avoids };
         let meets =
             |abilities: &Abilities, line: &Line, rank| gate.meets(&vacancy.worker, abilities, line, rank);
         self.board.best(vacancy.profile, meets)
@@ -93,7 +94,7 @@ impl Kernel {
     pub(crate) fn vacancy_for(&self, class: ClassId, rank: Rank) -> Option<VacancyId> {
         let gate = self.gate();
         let meets = |abilities: &Abilities, line: &Line, id| {
-            let vacancy = self.vacancies.get(&id);
+            let vacancy = self.fleet.vacancies.get(&id);
             vacancy.is_some_and(|vacancy| gate.meets(&vacancy.worker, abilities, line, rank))
         };
         self.board.vacancy_for(class, meets)
@@ -101,22 +102,22 @@ impl Kernel {
 
     /// What an open job uses.
     pub(crate) fn uses_of(&self, id: JobId) -> Uses {
-        let class = self.open.get(&id).and_then(|entry| self.board.class(entry.class));
+        let class = self.jobs.get(id).and_then(|entry| self.board.class(entry.class));
         class.map_or_else(Uses::default, |class| class.uses.clone())
     }
 
     /// Adjusts the allocation of an attempt to its state: while it waits for others it uses nothing.
     pub(crate) fn balance(&mut self, id: JobId) {
-        let Some(entry) = self.open.get(&id) else { return };
+        let Some(entry) = self.jobs.get(id) else { return };
         let (State::Assigned(held) | State::Accepted(held) | State::Running(held)) = &entry.life.state else {
-            let hold = self.holders.get_mut(&id);
+            let hold = self.fleet.holders.get_mut(&id);
             let allocation = hold.and_then(|hold| hold.allocation.take());
             return self.free(allocation);
         };
-        if self.holders.get(&id).is_some_and(|hold| hold.allocation.is_none()) {
+        if self.fleet.holders.get(&id).is_some_and(|hold| hold.allocation.is_none()) {
             let worker = held.lease.worker.clone();
             let allocation = self.allocate(&worker, &self.uses_of(id));
-            if let Some(hold) = self.holders.get_mut(&id) {
+            if let Some(hold) = self.fleet.holders.get_mut(&id) {
                 hold.allocation = allocation;
             }
         }
@@ -127,14 +128,14 @@ impl Kernel {
         if uses.is_empty() {
             return None;
         }
-        self.workers.entry(worker.clone()).or_default().taken.take(uses);
+        self.fleet.workers.entry(worker.clone()).or_default().taken.take(uses);
         Some(Box::new((worker.clone(), uses.clone())))
     }
 
     /// Frees an allocation, and fills the worker's vacancies again.
     pub(crate) fn free(&mut self, allocation: Allocation) {
         let Some((worker, uses)) = allocation.map(|allocation| *allocation) else { return };
-        if let Some(state) = self.workers.get_mut(&worker) {
+        if let Some(state) = self.fleet.workers.get_mut(&worker) {
             let whole = state.taken.give_back(&uses);
             debug_assert!(whole, "what is given back was taken");
         }
@@ -150,12 +151,12 @@ impl Kernel {
     }
 
     fn refill_in_order(&mut self, worker: &WorkerName) {
-        let Some(state) = self.workers.get(worker) else { return };
+        let Some(state) = self.fleet.workers.get(worker) else { return };
         for session in state.sessions.clone() {
             self.resume_ready(session);
         }
-        let Some(state) = self.workers.get(worker) else { return };
-        let sessions = state.sessions.iter().filter_map(|id| self.sessions.get(id));
+        let Some(state) = self.fleet.workers.get(worker) else { return };
+        let sessions = state.sessions.iter().filter_map(|id| self.fleet.sessions.get(id));
         let vacancies: Vec<_> = sessions.flat_map(|session| session.vacancies.iter().copied()).collect();
         for vacancy in vacancies {
             self.fill(vacancy);
@@ -165,8 +166,8 @@ impl Kernel {
     /// Removes a worker that has no session and no allocation.
     pub(crate) fn forget_worker(&mut self, worker: &WorkerName) {
         let gone = |state: &WorkerState| state.sessions.is_empty() && state.taken.is_empty();
-        if self.workers.get(worker).is_some_and(gone) {
-            self.workers.remove(worker);
+        if self.fleet.workers.get(worker).is_some_and(gone) {
+            self.fleet.workers.remove(worker);
         }
     }
 
@@ -177,7 +178,7 @@ impl Kernel {
             taken: state.taken.clone(),
             reserved_for: state.reserved_for.as_ref().map(|kept| kept.rank.id),
         };
-        self.workers.iter().map(told).collect()
+        self.fleet.workers.iter().map(told).collect()
     }
 
     /// Reserves a worker for a job that has waited long: of the workers that match and lack what the job uses, the one
@@ -185,41 +186,41 @@ impl Kernel {
     /// job with the first rank.
     pub(crate) fn reserve_for(&mut self, class: ClassId, rank: Rank) {
         let Some(line) = self.board.line(class).filter(|line| !line.demand.uses.is_empty()) else { return };
-        if self.reservations.get(&rank.id).is_some_and(|worker| self.lacks(worker, &line.demand.uses)) {
+        if self.fleet.reservations.get(&rank.id).is_some_and(|worker| self.lacks(worker, &line.demand.uses)) {
             return;
         }
         let gate = self.gate();
         let free = |session: &&SessionState| {
             let (worker, suits) = (&session.worker, &line.suits);
-            let kept = self.workers.get(worker).is_some_and(|state| state.reserved_for.is_some());
+            let kept = self.fleet.workers.get(worker).is_some_and(|state| state.reserved_for.is_some());
             session.connected
                 && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
                 && !kept
                 && self.lacks(worker, &line.demand.uses)
                 && line.demand.apart.is_none_or(|job| !gate.goes_elsewhere(job, worker, suits))
         };
-        let best = self.sessions.values().filter(free).min_by_key(|session| session.attempts.len());
+        let best = self.fleet.sessions.values().filter(free).min_by_key(|session| session.attempts.len());
         let Some(worker) = best.map(|session| session.worker.clone()) else { return };
         let kept = Reservation { rank, class, uses: line.demand.uses.clone() };
         self.unreserve(rank.id);
-        if let Some(state) = self.workers.get_mut(&worker) {
+        if let Some(state) = self.fleet.workers.get_mut(&worker) {
             state.reserved_for = Some(kept);
-            self.reservations.insert(rank.id, worker);
+            self.fleet.reservations.insert(rank.id, worker);
         }
     }
 
     /// Whether a worker has too little left for this in every one of its sessions.
     fn lacks(&self, worker: &WorkerName, uses: &Uses) -> bool {
-        let Some(state) = self.workers.get(worker) else { return false };
-        let profiles = state.sessions.iter().filter_map(|id| self.sessions.get(id)?.profile);
+        let Some(state) = self.fleet.workers.get(worker) else { return false };
+        let profiles = state.sessions.iter().filter_map(|id| self.fleet.sessions.get(id)?.profile);
         let mut abilities = profiles.filter_map(|profile| self.board.profile(profile));
         abilities.all(|(abilities, _)| !state.taken.leaves(abilities, uses))
     }
 
     /// Ends the reservation for a job that no longer waits.
     pub(crate) fn unreserve(&mut self, job: JobId) {
-        let Some(worker) = self.reservations.remove(&job) else { return };
-        if let Some(state) = self.workers.get_mut(&worker) {
+        let Some(worker) = self.fleet.reservations.remove(&job) else { return };
+        if let Some(state) = self.fleet.workers.get_mut(&worker) {
             state.reserved_for = None;
         }
         self.agenda.push(AgendaItem::Refill(worker));
@@ -227,8 +228,8 @@ impl Kernel {
 
     /// Ends the reservations of a class whose jobs cannot be taken at the moment.
     pub(crate) fn unkeep_all(&mut self, class: ClassId) {
-        let kept = |worker: &WorkerName| self.workers.get(worker)?.reserved_for.as_ref();
-        let kept = self.reservations.values().filter_map(kept).filter(|kept| kept.class == class);
+        let kept = |worker: &WorkerName| self.fleet.workers.get(worker)?.reserved_for.as_ref();
+        let kept = self.fleet.reservations.values().filter_map(kept).filter(|kept| kept.class == class);
         for job in kept.map(|kept| kept.rank.id).collect::<Vec<_>>() {
             self.unreserve(job);
         }
@@ -236,18 +237,19 @@ impl Kernel {
 
     /// The worker reserved for a job is gone, or came back in sessions that do not match: reserves another one.
     pub(crate) fn keep_elsewhere(&mut self, worker: &WorkerName) {
-        let Some(state) = self.workers.get(worker) else { return };
+        let Some(state) = self.fleet.workers.get(worker) else { return };
         let Some(kept) = &state.reserved_for else { return };
         let suits = self.board.line(kept.class).map_or(&[][..], |line| &line.suits);
-        let mut sessions = state.sessions.iter().filter_map(|id| self.sessions.get(id));
+        let mut sessions = state.sessions.iter().filter_map(|id| self.fleet.sessions.get(id));
         let suited = |profile| suits.binary_search(&profile).is_ok();
         if sessions.any(|session| session.connected && session.profile.is_some_and(suited)) {
             return;
         }
-        let Some(kept) = self.workers.get_mut(worker).and_then(|state| state.reserved_for.take()) else {
+        let Some(kept) = self.fleet.workers.get_mut(worker).and_then(|state| state.reserved_for.take())
+        else {
             return;
         };
-        self.reservations.remove(&kept.rank.id);
+        self.fleet.reservations.remove(&kept.rank.id);
         self.reserve_for(kept.class, kept.rank);
         self.agenda.push(AgendaItem::Refill(worker.clone()));
     }

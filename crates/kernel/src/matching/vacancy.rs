@@ -10,7 +10,6 @@ use jobhall_store::{Change, Conflict, Unit};
 use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::api::time::Mono;
-use crate::attempts::session::Hold;
 use crate::attempts::timing::Timing;
 use crate::commits::settle::Pending;
 use crate::commits::step::change;
@@ -20,6 +19,8 @@ use crate::limits::SENT_AWAY;
 use crate::limits::Share;
 use crate::matching::board::{ClassId, ProfileId, Rank};
 use crate::matching::resources::Allocation;
+use crate::matching::session::Hold;
+use crate::upkeep::Deadline;
 
 /// A worker's statement that it can take jobs now.
 #[derive(Debug)]
@@ -76,9 +77,9 @@ impl Kernel {
             let (given, most) = (u64::from(slots), u64::from(VACANCY_SLOTS));
             return self.answer(ticket, Err(Rejected::Bound { field: "slots", given, least: 1, most }));
         }
-        let id = VacancyId(self.number());
-        let until = self.now.mono.plus_ms(wait_ms);
-        let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
+        let id = VacancyId(self.env.number());
+        let until = self.env.mono().plus_ms(wait_ms);
+        let Some(state) = self.fleet.sessions.get_mut(&session).filter(|state| state.connected) else {
             return self.answer(ticket, Err(Rejected::NoSuchSession));
         };
         let Some(profile) = state.profile else {
@@ -89,8 +90,8 @@ impl Kernel {
         let (lent, taken, pending, until_then, ended) = (0, 0, 0, Some(until), None);
         let vacancy =
             Vacancy { session, profile, worker, total, lent, taken, pending, turn, until: until_then, ended };
-        self.vacancies.insert(id, vacancy);
-        self.deadlines.vacancies.insert((until, id));
+        self.fleet.vacancies.insert(id, vacancy);
+        self.deadlines.set(Deadline::Vacancy(until, id));
         self.answer(ticket, Ok(Answer::Vacancy(id)));
         self.fill(id);
     }
@@ -108,7 +109,7 @@ impl Kernel {
     }
 
     fn fill_in_order(&mut self, id: VacancyId) {
-        if let Some(session) = self.vacancies.get(&id).map(|vacancy| vacancy.session) {
+        if let Some(session) = self.fleet.vacancies.get(&id).map(|vacancy| vacancy.session) {
             self.resume_ready(session);
         }
         let mut sent_away = 0;
@@ -117,18 +118,18 @@ impl Kernel {
             if self.agenda.grew() {
                 return self.agenda.push(AgendaItem::Fill(id));
             }
-            let Some(vacancy) = self.vacancies.get(&id) else { return };
+            let Some(vacancy) = self.fleet.vacancies.get(&id) else { return };
             if vacancy.free() == 0 || !self.matches() {
                 break;
             }
             let Some(rank) = self.best_for(id) else { break };
             sent_away += usize::from(!self.claim(rank.id, id));
             if sent_away == SENT_AWAY {
-                self.admission.unfilled.insert(id);
+                self.admission.fill_later(id);
                 break;
             }
         }
-        let Some(vacancy) = self.vacancies.get(&id) else { return };
+        let Some(vacancy) = self.fleet.vacancies.get(&id) else { return };
         if vacancy.free() > 0 {
             self.board.park(vacancy.profile, (vacancy.turn, id));
         }
@@ -141,15 +142,14 @@ impl Kernel {
             if self.agenda.grew() {
                 return self.agenda.push(AgendaItem::Wake(class));
             }
-            if let Some(later) = &mut self.admission.sweep {
-                later.insert(class);
+            if self.admission.wakes_later(class) {
                 return;
             }
             let Some(rank) = self.board.head(class) else { return };
             let Some(vacancy) = self.vacancy_for(class, rank) else { return };
             sent_away += usize::from(!self.claim(rank.id, vacancy));
             if sent_away == SENT_AWAY {
-                self.admission.unfilled.insert(vacancy);
+                self.admission.fill_later(vacancy);
                 return;
             }
         }
@@ -157,7 +157,7 @@ impl Kernel {
 
     /// Whether jobs are assigned: not while matching is paused after a failed write, nor after the kernel has stopped.
     pub(crate) fn matches(&self) -> bool {
-        self.rest_until.is_none() && self.stopped.is_none()
+        self.commits.lets_match()
     }
 
     /// Matches everything that waits, after a pause or after a change that makes many jobs eligible.
@@ -173,9 +173,7 @@ impl Kernel {
     /// From now on, a job that becomes ready waits until the vacancies have been examined. Returns false if it does so
     /// already.
     pub(crate) fn begin_sweep(&mut self) -> bool {
-        let began = self.admission.sweep.is_none();
-        self.admission.sweep.get_or_insert_default();
-        began
+        self.admission.begin_sweep()
     }
 
     /// Ends a sweep that began here, once its vacancies have been examined.
@@ -189,7 +187,7 @@ impl Kernel {
 
     /// The vacancies were examined: matches the jobs that became ready meanwhile.
     pub(crate) fn end_sweep(&mut self) {
-        let mut classes: Vec<_> = self.admission.sweep.take().into_iter().flatten().collect();
+        let mut classes: Vec<_> = self.admission.end_sweep().into_iter().collect();
         classes.sort_by_key(|&class| self.board.head(class));
         for class in classes {
             self.wake(class);
@@ -198,8 +196,8 @@ impl Kernel {
 
     /// Takes one slot of a vacancy, and allocates what the job uses.
     fn reserve(&mut self, id: VacancyId, uses: &Uses) -> Option<(Reserved, WorkerName)> {
-        let next_turn = self.number();
-        let vacancy = self.vacancies.get_mut(&id).filter(|vacancy| vacancy.free() > 0)?;
+        let next_turn = self.env.number();
+        let vacancy = self.fleet.vacancies.get_mut(&id).filter(|vacancy| vacancy.free() > 0)?;
         vacancy.pending += 1;
         if vacancy.free() == 0 {
             self.board.unpark(vacancy.profile, (vacancy.turn, id));
@@ -217,7 +215,7 @@ impl Kernel {
     /// Returns the slot of a claim that failed.
     pub(crate) fn give_back(&mut self, reserved: Reserved) {
         self.free(reserved.allocation);
-        if let Some(vacancy) = self.vacancies.get_mut(&reserved.vacancy) {
+        if let Some(vacancy) = self.fleet.vacancies.get_mut(&reserved.vacancy) {
             vacancy.pending -= 1;
             self.end_if_over(reserved.vacancy);
             self.fill(reserved.vacancy);
@@ -229,16 +227,16 @@ impl Kernel {
         if self.not_due_after_all(id) || !self.take_limits(id) {
             return false;
         }
-        let (uses, version) = (self.uses_of(id), self.admission.limits.version());
+        let (uses, version) = (self.uses_of(id), self.admission.version());
         let Some((reserved, worker)) = self.reserve(vacancy, &uses) else {
             self.give_back_limits(id, version);
             return false;
         };
-        let lease = self.lease();
+        let lease = self.env.lease();
         self.make_busy(id, Busy::Unit);
-        let Some(entry) = self.open.get(&id) else { return false };
+        let Some(entry) = self.jobs.get(id) else { return false };
         let event = Event::Claim { lease, worker };
-        let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
+        let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.env.wall()) else {
             self.give_back_limits(id, version);
             self.unclaim(id, reserved);
             return false;
@@ -253,12 +251,12 @@ impl Kernel {
 
     /// Reverts a claim that the state of the job does not allow.
     fn unclaim(&mut self, id: JobId, reserved: Reserved) {
-        if let Some(vacancy) = self.vacancies.get_mut(&reserved.vacancy) {
+        if let Some(vacancy) = self.fleet.vacancies.get_mut(&reserved.vacancy) {
             vacancy.pending -= 1;
             self.agenda.push(AgendaItem::Fill(reserved.vacancy));
         }
         self.free(reserved.allocation);
-        if let Some(entry) = self.open.get_mut(&id) {
+        if let Some(entry) = self.jobs.get_mut(id) {
             entry.busy = Busy::Free;
         }
     }
@@ -266,7 +264,7 @@ impl Kernel {
     /// A ready job whose time is in the future or whose windows are closed, because the wall clock was changed, waits
     /// again.
     fn not_due_after_all(&mut self, id: JobId) -> bool {
-        let early = self.open.get(&id).is_some_and(|entry| entry.too_early(self.now.wall));
+        let early = self.jobs.get(id).is_some_and(|entry| entry.too_early(self.env.wall()));
         if early {
             self.unplace(id);
             self.agenda.push(AgendaItem::Place(id));
@@ -277,8 +275,7 @@ impl Kernel {
     /// Assigns a new job if a vacancy is parked, so that one write both inserts and assigns it.
     pub(crate) fn hand_over(&mut self, job: &mut Job, share: Option<&Share>) -> Option<Reserved> {
         // A copy must first exclude the workers of its original, which is not done for a new job.
-        if !self.matches() || self.admission.sweep.is_some() || (job.spec.avoid && job.spec.copy_of.is_some())
-        {
+        if !self.matches() || self.admission.is_sweeping() || (job.spec.avoid && job.spec.copy_of.is_some()) {
             return None;
         }
         let class = self.board.class_of(&job.spec);
@@ -289,11 +286,11 @@ impl Kernel {
                 return None;
             }
             let lenders = self.free_lenders(job.id);
-            self.admission.limits.take(rank, share, &lenders, self.now.mono).ok()?;
+            self.admission.take(rank, share, &lenders, self.env.mono())?;
         }
         let claimed = self.reserve(vacancy, &job.spec.uses).and_then(|(reserved, worker)| {
-            let event = Event::Claim { lease: self.lease(), worker };
-            match transition(&job.life, &event, self.now.wall) {
+            let event = Event::Claim { lease: self.env.lease(), worker };
+            match transition(&job.life, &event, self.env.wall()) {
                 Ok(Decision::Step(step)) => job.life = step.life,
                 _ => {
                     self.give_back(reserved);
@@ -303,8 +300,8 @@ impl Kernel {
             Some(reserved)
         });
         if let Some(share) = share.filter(|_| claimed.is_none()) {
-            let version = self.admission.limits.version();
-            self.admission.limits.give_back(job.id, share, version, self.now.mono);
+            let version = self.admission.version();
+            self.admission.give_back(job.id, share, version, self.env.mono());
         }
         claimed
     }
@@ -313,7 +310,7 @@ impl Kernel {
     pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<JobSpec>>) {
         let ClaimPending { id, life, reserved, .. } = pending;
         self.stored(id, life.clone());
-        if let (Some(entry), Some(spec)) = (self.open.get_mut(&id), spec) {
+        if let (Some(entry), Some(spec)) = (self.jobs.get_mut(id), spec) {
             entry.spec = Some(spec);
             if entry.share == Shared::Unread {
                 self.find_share(id);
@@ -326,25 +323,25 @@ impl Kernel {
     /// The job is durably assigned: the assignment is sent to the worker, unless its session has ended meanwhile.
     pub(crate) fn assigned(&mut self, id: JobId, life: &JobStatus, reserved: Reserved) {
         let Reserved { vacancy, session, allocation } = reserved;
-        if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
+        if let Some(vacancy) = self.fleet.vacancies.get_mut(&vacancy) {
             vacancy.pending -= 1;
             vacancy.taken += 1;
         }
         let claim = life.claim;
-        let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
+        let Some(state) = self.fleet.sessions.get_mut(&session).filter(|state| state.connected) else {
             self.end_if_over(vacancy);
             self.free(allocation);
             return self.enqueue(TaskKind::TakeBack(id, claim).into());
         };
         state.attempts.insert(id);
-        let since = self.now.mono;
+        let since = self.env.mono();
         let timing = Timing::default();
-        self.holders.insert(id, Hold { session, since, check: None, timing, allocation });
-        self.arm(id, since.plus_ms(self.config.save_ms.min(self.config.accept_ms)));
-        let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id)) else { return };
+        self.fleet.holders.insert(id, Hold { session, since, check: None, timing, allocation });
+        self.arm(id, since.plus_ms(self.env.config().save_ms.min(self.env.config().accept_ms)));
+        let (Some(held), Some(entry)) = (life.state.held(), self.jobs.get(id)) else { return };
         let Some(spec) = entry.spec.clone() else { return };
         let attempt = AttemptId { job: id, claim };
-        self.observer.assigned(attempt, held);
+        self.env.observer().assigned(attempt, held);
         let (lease, number) = (held.lease.id, life.attempt + 1);
         let external = self.type_config(&spec.job_type).external;
         let assignment = Assignment { attempt, lease, number, vacancy, spec, external };
@@ -365,7 +362,7 @@ impl Kernel {
 
     /// Ends a vacancy for new jobs. It is removed once none of its claims is in flight.
     pub(crate) fn end_vacancy(&mut self, id: VacancyId, why: Ended) {
-        let Some(vacancy) = self.vacancies.get_mut(&id) else { return };
+        let Some(vacancy) = self.fleet.vacancies.get_mut(&id) else { return };
         vacancy.ended.get_or_insert(why);
         let (profile, turn) = (vacancy.profile, vacancy.turn);
         self.board.unpark(profile, (turn, id));
@@ -373,7 +370,7 @@ impl Kernel {
     }
 
     fn end_if_over(&mut self, id: VacancyId) {
-        let Some(vacancy) = self.vacancies.get(&id) else { return };
+        let Some(vacancy) = self.fleet.vacancies.get(&id) else { return };
         let why = match vacancy.ended {
             _ if vacancy.pending > 0 => return,
             Some(why) => why,
@@ -381,11 +378,11 @@ impl Kernel {
             None => return,
         };
         let (session, until) = (vacancy.session, vacancy.until);
-        self.vacancies.remove(&id);
+        self.fleet.vacancies.remove(&id);
         if let Some(until) = until {
-            self.deadlines.vacancies.remove(&(until, id));
+            self.deadlines.clear(Deadline::Vacancy(until, id));
         }
-        if let Some(state) = self.sessions.get_mut(&session) {
+        if let Some(state) = self.fleet.sessions.get_mut(&session) {
             state.vacancies.remove(&id);
         }
         self.effect(Effect::VacancyEnded(session, id, why));

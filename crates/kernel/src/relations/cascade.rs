@@ -107,14 +107,14 @@ impl Cascade {
 impl Kernel {
     /// Sends the next unit of a cascade, if none is in flight.
     pub(crate) fn cascade_all(&mut self) {
-        if self.cascade.under_way || self.cascade.line.is_empty() || !self.matches() {
+        if self.relations.cascade.under_way || self.relations.cascade.line.is_empty() || !self.matches() {
             return;
         }
         let mut slice = Slice::default();
         while slice.moves.len() < SLICE {
             if let Some((id, by)) = slice.near.pop_front() {
                 self.plan_near(id, by, &mut slice);
-            } else if let Some((id, by)) = self.cascade.line.pop_front() {
+            } else if let Some((id, by)) = self.relations.cascade.line.pop_front() {
                 self.plan_end(id, by, &mut slice);
             } else {
                 break;
@@ -124,21 +124,21 @@ impl Kernel {
             return;
         }
         let changes = slice.moves.iter().map(|Move { id, step, .. }| {
-            let expected = self.open.get(&id).map_or(0, |entry| entry.stored_rev);
+            let expected = self.jobs.get(*id).map_or(0, |entry| entry.stored_rev);
             Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) }
         });
         let unit = Unit { changes: changes.collect(), ..Unit::default() };
-        self.cascade.under_way = true;
+        self.relations.cascade.under_way = true;
         self.send(unit, Pending::Cascade(Box::new(CascadePending(slice.moves))));
     }
 
     fn plan_end(&mut self, id: JobId, by: CascadeCause, slice: &mut Slice) {
         let task = || TaskKind::Cascade(id, by).into();
-        match self.open.get(&id).map(|entry| entry.busy) {
-            None => self.cascade.over(id),
-            Some(Busy::Unit | Busy::Reading) => self.in_line.entry(id).or_default().push(task()),
+        match self.jobs.get(id).map(|entry| entry.busy) {
+            None => self.relations.cascade.over(id),
+            Some(Busy::Unit | Busy::Reading) => self.jobs.line_up(id, task()),
             Some(Busy::Free) => match self.decide_end(id, by) {
-                None => self.cascade.over(id),
+                None => self.relations.cascade.over(id),
                 Some(step) if self.is_alone(id, &step) => {
                     self.plan_move(Move { id, by, step, near: false }, slice);
                 }
@@ -149,7 +149,7 @@ impl Kernel {
 
     /// Plans a dependent of a job of the same unit. If it cannot be included, the end is propagated to it later.
     fn plan_near(&mut self, id: JobId, by: CascadeCause, slice: &mut Slice) {
-        let free = self.open.get(&id).is_some_and(|entry| entry.busy == Busy::Free);
+        let free = self.jobs.get(id).is_some_and(|entry| entry.busy == Busy::Free);
         let step = if free { self.decide_end(id, by) } else { None };
         if let Some(step) = step.filter(|step| self.is_alone(id, step)) {
             self.plan_move(Move { id, by, step, near: true }, slice);
@@ -160,8 +160,9 @@ impl Kernel {
         let id = planned.id;
         if let Some(how) = Dependency::of(planned.step.life.state.name()) {
             let room = SLICE.saturating_sub(slice.moves.len() + slice.near.len());
-            let behind = self.dependencies.behind(id).iter().take(room);
-            let fall = behind.filter(|behind| self.dependencies.allows(**behind, how) == Some(false));
+            let behind = self.relations.dependencies.behind(id).iter().take(room);
+            let fall =
+                behind.filter(|behind| self.relations.dependencies.allows(**behind, how) == Some(false));
             slice.near.extend(fall.map(|behind| (*behind, CascadeCause::Dependency(id, how))));
         }
         self.make_busy(id, Busy::Unit);
@@ -169,19 +170,19 @@ impl Kernel {
     }
 
     fn decide_end(&self, id: JobId, by: CascadeCause) -> Option<Step> {
-        let life = &self.open.get(&id)?.life;
+        let life = &self.jobs.get(id)?.life;
         let decision = match by {
             CascadeCause::Dependency(before, how) => {
                 let (failure, cancelled) = (how.failure(before), how == Dependency::Cancelled);
-                transition(life, &Event::DependencyFailed { failure: &failure, cancelled }, self.now.wall)
+                transition(life, &Event::DependencyFailed { failure: &failure, cancelled }, self.env.wall())
             }
             CascadeCause::Group(group) => {
                 let failure = self.group_cancel(group)?;
-                transition(life, &Event::Cancel(&failure), self.now.wall)
+                transition(life, &Event::Cancel(&failure), self.env.wall())
             }
             CascadeCause::Copy(winner) => {
                 let failure = Failure::new("copy_won", format!("job {winner}, a copy of it, has succeeded"));
-                transition(life, &Event::Cancel(&failure), self.now.wall)
+                transition(life, &Event::Cancel(&failure), self.env.wall())
             }
         };
         match decision {
@@ -192,20 +193,20 @@ impl Kernel {
 
     /// Whether the step concerns this job only: it releases no successor and creates no follow-up.
     fn is_alone(&self, id: JobId, step: &Step) -> bool {
-        step.follow_up.is_none() && !self.successors.contains_key(&id)
+        step.follow_up.is_none() && self.jobs.successor(id).is_none()
     }
 
     /// Ends one job that was busy before, or whose end affects other jobs.
     pub(crate) fn cascade_to(&mut self, id: JobId, by: CascadeCause, task: Task) {
         match self.decide_end(id, by) {
-            None => self.cascade.over(id),
-            Some(step) if self.is_alone(id, &step) => self.cascade.line.push_front((id, by)),
+            None => self.relations.cascade.over(id),
+            Some(step) if self.is_alone(id, &step) => self.relations.cascade.line.push_front((id, by)),
             Some(step) => self.send_step(id, step, task),
         }
     }
 
     pub(crate) fn cascaded(&mut self, CascadePending(moves): CascadePending) {
-        (self.cascade.under_way, self.cascade.rounds) = (false, 0);
+        (self.relations.cascade.under_way, self.relations.cascade.rounds) = (false, 0);
         for Move { id, step, .. } in moves {
             self.moved(id, step);
         }
@@ -213,8 +214,8 @@ impl Kernel {
 
     pub(crate) fn cascade_conflicted(&mut self, pending: CascadePending, conflicts: Vec<Conflict>) {
         self.learn_all(conflicts);
-        self.cascade.rounds = self.cascade.rounds.saturating_add(1);
-        if self.cascade.rounds > ROUNDS {
+        self.relations.cascade.rounds = self.relations.cascade.rounds.saturating_add(1);
+        if self.relations.cascade.rounds > ROUNDS {
             self.rest();
         }
         self.cascade_undone(pending);
@@ -222,10 +223,10 @@ impl Kernel {
 
     /// The jobs are still to be ended; if the cause was in the same unit, the end is propagated later.
     pub(crate) fn cascade_undone(&mut self, CascadePending(moves): CascadePending) {
-        self.cascade.under_way = false;
+        self.relations.cascade.under_way = false;
         for Move { id, by, near, .. } in moves {
             if !near {
-                self.cascade.line.push_back((id, by));
+                self.relations.cascade.line.push_back((id, by));
             }
             self.make_free(id);
         }

@@ -78,12 +78,12 @@ impl Kernel {
     /// Registers the dependencies of a blocked job. Returns those that are not known as open.
     pub(crate) fn depend(&mut self, id: JobId, spec: &JobSpec) -> Vec<JobId> {
         let (open, unknown): (Vec<JobId>, Vec<JobId>) =
-            spec.after.iter().partition(|before| self.open.contains_key(&before));
+            spec.after.iter().partition(|before| self.jobs.contains(**before));
         let unmet = u32::try_from(open.len() + unknown.len()).unwrap_or(u32::MAX);
         for before in open {
-            self.dependencies.dependents.entry(before).or_default().push(id);
+            self.relations.dependencies.dependents.entry(before).or_default().push(id);
         }
-        self.dependencies.waits.insert(id, Waits { unmet, after_any: spec.after_any });
+        self.relations.dependencies.waits.insert(id, Waits { unmet, after_any: spec.after_any });
         unknown
     }
 
@@ -100,7 +100,7 @@ impl Kernel {
     pub(crate) fn hear_later(&mut self, jobs: &[Job], unknown: &BTreeSet<JobId>) {
         for job in jobs {
             for before in job.spec.after.iter().filter(|before| unknown.contains(before)) {
-                self.dependencies.dependents.entry(*before).or_default().push(job.id);
+                self.relations.dependencies.dependents.entry(*before).or_default().push(job.id);
             }
         }
         self.read_ends(unknown.iter().copied().collect());
@@ -108,16 +108,16 @@ impl Kernel {
 
     /// At start: records a blocked job. Its dependencies are registered once all jobs are restored.
     pub(crate) fn found_blocked(&mut self, id: JobId) {
-        self.dependencies.found.push(id);
+        self.relations.dependencies.found.push(id);
     }
 
     /// At start, after all open jobs are restored: reads the dependencies that are not open.
     pub(crate) fn begin_dependencies(&mut self) {
         let mut unknown = Vec::new();
-        for id in std::mem::take(&mut self.dependencies.found) {
-            let Some(spec) = self.open.get(&id).and_then(|entry| entry.spec.clone()) else { continue };
+        for id in std::mem::take(&mut self.relations.dependencies.found) {
+            let Some(spec) = self.jobs.get(id).and_then(|entry| entry.spec.clone()) else { continue };
             for before in self.depend(id, &spec) {
-                self.dependencies.dependents.entry(before).or_default().push(id);
+                self.relations.dependencies.dependents.entry(before).or_default().push(id);
                 unknown.push(before);
             }
         }
@@ -129,16 +129,15 @@ impl Kernel {
     }
 
     pub(crate) fn read_ends(&mut self, ids: Vec<JobId>) {
-        let number = self.number();
-        self.pending_reads.insert(number, PendingRead::Ends(ids.clone()));
-        self.want(StoreRequest::Jobs(number, ids));
+        let number = self.env.number();
+        self.commits.read(number, StoreRequest::Jobs(number, ids.clone()), PendingRead::Ends(ids));
     }
 
     /// Processes how jobs ended that others still depend on. A job that was removed had ended; nothing more is known.
     pub(crate) fn ends_read(&mut self, ids: Vec<JobId>, found: Result<Vec<Option<Job>>, StoreError>) {
         let Ok(found) = found else {
             self.rest();
-            return self.postponed.push(TaskKind::ReadEnds(ids).into());
+            return self.commits.postpone(TaskKind::ReadEnds(ids).into());
         };
         for (id, job) in ids.into_iter().zip(found) {
             let state = job.map_or(StateName::Succeeded, |job| job.life.state.name());
@@ -148,39 +147,39 @@ impl Kernel {
 
     /// A job has ended: queues the end for its dependents.
     pub(crate) fn dependency_ended(&mut self, id: JobId, state: StateName) {
-        self.dependencies.forget(id);
+        self.relations.dependencies.forget(id);
         let Some(how) = Dependency::of(state) else { return };
-        let Some(dependents) = self.dependencies.dependents.remove(&id) else { return };
-        self.cascade.because_of(id);
-        self.dependencies.ended.push_back(Ended { id, how, dependents: dependents.into_iter() });
+        let Some(dependents) = self.relations.dependencies.dependents.remove(&id) else { return };
+        self.relations.cascade.because_of(id);
+        self.relations.dependencies.ended.push_back(Ended { id, how, dependents: dependents.into_iter() });
     }
 
     /// Processes pending ends, a bounded number at a time.
     pub(crate) fn propagate_ends(&mut self) {
         for _ in 0..HEAR {
-            let Some(ended) = self.dependencies.ended.front_mut() else { break };
+            let Some(ended) = self.relations.dependencies.ended.front_mut() else { break };
             let (id, how) = (ended.id, ended.how);
             match ended.dependents.next() {
                 Some(dependent) => self.hear(dependent, id, how),
                 None => {
-                    self.dependencies.ended.pop_front();
-                    self.cascade.no_longer(id);
+                    self.relations.dependencies.ended.pop_front();
+                    self.relations.cascade.no_longer(id);
                 }
             }
         }
     }
 
     fn hear(&mut self, dependent: JobId, id: JobId, how: Dependency) {
-        match self.dependencies.allows(dependent, how) {
+        match self.relations.dependencies.allows(dependent, how) {
             None => {}
-            Some(false) => self.cascade.push(dependent, CascadeCause::Dependency(id, how)),
+            Some(false) => self.relations.cascade.push(dependent, CascadeCause::Dependency(id, how)),
             Some(true) => self.meets(dependent, 1),
         }
     }
 
     /// Subtracts this many met dependencies from a job.
     fn meets(&mut self, id: JobId, met: usize) {
-        let Some(waits) = self.dependencies.waits.get_mut(&id) else { return };
+        let Some(waits) = self.relations.dependencies.waits.get_mut(&id) else { return };
         waits.unmet = waits.unmet.saturating_sub(u32::try_from(met).unwrap_or(u32::MAX));
         if waits.unmet == 0 {
             self.enqueue(TaskKind::DependenciesMet(id).into());
@@ -189,35 +188,37 @@ impl Kernel {
 
     /// Moves a job without open dependencies to its queue.
     pub(crate) fn dependencies_met(&mut self, id: JobId) {
-        if self.dependencies.waits.get(&id).is_none_or(|waits| waits.unmet > 0) {
+        if self.relations.dependencies.waits.get(&id).is_none_or(|waits| waits.unmet > 0) {
             return;
         }
-        let Some(entry) = self.open.get_mut(&id) else { return };
-        let Ok(Decision::Step(step)) = transition(&entry.life, &Event::DependenciesMet, self.now.wall) else {
+        let Some(entry) = self.jobs.get_mut(id) else { return };
+        let Ok(Decision::Step(step)) = transition(&entry.life, &Event::DependenciesMet, self.env.wall())
+        else {
             return;
         };
         entry.life = step.life;
         let state = entry.life.state.name();
-        entry.recount(&mut self.board.queues, self.now.wall);
-        self.dependencies.forget(id);
+        entry.recount(&mut self.board, &mut self.groups, self.env.wall());
+        self.relations.dependencies.forget(id);
         self.effect(Effect::Live(id, state));
         self.store_later(id);
         self.place(id);
     }
 
     fn store_later(&mut self, id: JobId) {
-        let at = self.now.mono.plus_ms(self.config.save_ms);
-        self.dependencies.released.push_back((at, id));
+        let at = self.env.mono().plus_ms(self.env.config().save_ms);
+        self.relations.dependencies.released.push_back((at, id));
     }
 
     /// Stores the releases that are old enough to be worth a write.
     pub(crate) fn store_released(&mut self) {
         let mut ids = Vec::new();
-        while let Some(&(at, id)) = self.dependencies.released.front().filter(|_| ids.len() < SLICE) {
-            if at > self.now.mono {
+        while let Some(&(at, id)) = self.relations.dependencies.released.front().filter(|_| ids.len() < SLICE)
+        {
+            if at > self.env.mono() {
                 break;
             }
-            self.dependencies.released.pop_front();
+            self.relations.dependencies.released.pop_front();
             if self.is_unsaved(id) {
                 ids.push(id);
             }
@@ -227,7 +228,7 @@ impl Kernel {
         }
         let mut unit = Unit::default();
         for &id in &ids {
-            let Some(entry) = self.open.get(&id) else { continue };
+            let Some(entry) = self.jobs.get(id) else { continue };
             unit.changes.push(change(id, entry.stored_rev, entry.unmoved()));
             self.make_busy(id, Busy::Unit);
         }
@@ -236,7 +237,7 @@ impl Kernel {
 
     /// Whether the release of a job is in memory only, and nothing in flight stores it.
     fn is_unsaved(&self, id: JobId) -> bool {
-        self.open.get(&id).is_some_and(|entry| {
+        self.jobs.get(id).is_some_and(|entry| {
             let waits = matches!(entry.life.state, State::Queued(_) | State::Blocked(_));
             waits && entry.busy == Busy::Free && entry.life.rev != entry.stored_rev
         })
@@ -244,7 +245,7 @@ impl Kernel {
 
     pub(crate) fn dependencies_met_stored(&mut self, ids: Vec<JobId>) {
         for &id in &ids {
-            if let Some(entry) = self.open.get_mut(&id) {
+            if let Some(entry) = self.jobs.get_mut(id) {
                 entry.stored_rev = entry.life.rev;
             }
         }

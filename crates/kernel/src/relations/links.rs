@@ -99,25 +99,25 @@ pub(crate) fn external(job: JobId) -> Link {
 impl Kernel {
     /// At start, after the open jobs: the links of their parents.
     pub fn restore_links(&mut self, links: Vec<Link>) {
-        links.into_iter().for_each(|link| self.links.add(link));
+        links.into_iter().for_each(|link| self.relations.links.add(link));
     }
 
     /// At start, after everything is restored: cancels sub-jobs whose parent ended just before the stop, removes the
     /// links of such parents, and restores what waiting attempts wait for.
     pub(crate) fn restored_links(&mut self) {
         let over: Vec<_> =
-            self.links.parents().into_iter().filter(|id| !self.open.contains_key(&id)).collect();
+            self.relations.links.parents().into_iter().filter(|id| !self.jobs.contains(*id)).collect();
         for &parent in &over {
-            self.links.remove(parent);
+            self.relations.links.remove(parent);
         }
         if !over.is_empty() {
             self.send(jobhall_store::Unit { unlinked: over, ..Default::default() }, Pending::Unlinked);
         }
-        for job in std::mem::take(&mut self.sub_jobs) {
+        for job in std::mem::take(&mut self.relations.sub_jobs) {
             self.enqueue(TaskKind::Orphan(job).into());
         }
-        let waiting = self.open.iter().filter(|(_, entry)| entry.waits_for_jobs());
-        let mut waiting: Vec<_> = waiting.map(|(&id, _)| id).collect();
+        let waiting = self.jobs.iter().filter(|(_, entry)| entry.waits_for_jobs());
+        let mut waiting: Vec<_> = waiting.map(|(id, _)| id).collect();
         waiting.sort_unstable();
         for id in waiting {
             self.wait_again(id);
@@ -127,8 +127,8 @@ impl Kernel {
 
     /// A job has ended: cancels the sub-jobs that no other job wants.
     pub(crate) fn unlink(&mut self, parent: JobId) {
-        for job in self.links.remove(parent) {
-            if job != parent && self.open.contains_key(&job) {
+        for job in self.relations.links.remove(parent) {
+            if job != parent && self.jobs.contains(job) {
                 self.enqueue(TaskKind::Orphan(job).into());
             }
         }

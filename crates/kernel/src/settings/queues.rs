@@ -28,12 +28,12 @@ pub(crate) struct QueuePending {
 impl Kernel {
     /// The configuration of a queue, or the default.
     pub fn queue_config(&self, queue: &QueueName) -> Arc<QueueConfig> {
-        self.queue_configs.get(queue).map_or_else(Arc::default, |(_, config)| config.clone())
+        self.settings.queues.get(queue).map_or_else(Arc::default, |(_, config)| config.clone())
     }
 
     /// All configured queues, with revisions and contents.
     pub(crate) fn all_queue_configs(&self) -> Answer {
-        let configs = self.queue_configs.iter();
+        let configs = self.settings.queues.iter();
         Answer::QueueConfigs(
             configs.map(|(name, (rev, config))| (name.clone(), *rev, (**config).clone())).collect(),
         )
@@ -54,14 +54,14 @@ impl Kernel {
     fn keep_queue(&mut self, name: QueueName, rev: u32, config: Option<QueueConfig>, known: bool) {
         let config = config.map(Arc::new);
         let before = match &config {
-            Some(config) => self.queue_configs.insert(name.clone(), (rev, config.clone())),
-            None => self.queue_configs.remove(&name),
+            Some(config) => self.settings.queues.insert(name.clone(), (rev, config.clone())),
+            None => self.settings.queues.remove(&name),
         };
         match (before.is_some(), config.is_some()) {
             (false, true) => {
-                self.board.queues.enter(&name);
+                self.board.queues_mut().enter(&name);
             }
-            (true, false) => self.board.queues.leave_by_name(&name),
+            (true, false) => self.board.queues_mut().leave_by_name(&name),
             _ => {}
         }
         let config = config.unwrap_or_default();
@@ -82,7 +82,7 @@ impl Kernel {
         if rounds > ROUNDS {
             return self.answer(ticket, Err(Rejected::Contended));
         }
-        let rev = self.queue_configs.get(&queue).map_or(0, |(rev, _)| *rev);
+        let rev = self.settings.queues.get(&queue).map_or(0, |(rev, _)| *rev);
         if expected.is_some_and(|expected| expected != rev) {
             return self.answer(ticket, Err(Rejected::QueueChanged { queue, rev }));
         }
@@ -97,7 +97,7 @@ impl Kernel {
 
     fn check_queue(&self, queue: &QueueName, config: Option<&QueueConfig>) -> Result<(), Rejected> {
         config.map_or(Ok(()), QueueConfig::check)?;
-        let given = self.queue_configs.len() + usize::from(!self.queue_configs.contains_key(queue));
+        let given = self.settings.queues.len() + usize::from(!self.settings.queues.contains_key(queue));
         if config.is_some() && given > QUEUES {
             let (given, most) = (given as u64, QUEUES as u64);
             return Err(Rejected::Bound { field: "configured queues", given, least: 0, most });

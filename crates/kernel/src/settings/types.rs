@@ -26,21 +26,25 @@ pub(crate) struct SettingPending {
 impl Kernel {
     /// The configuration of a type, or the default.
     pub fn type_config(&self, job_type: &TypeName) -> Arc<TypeConfig> {
-        let known = self.types.get(job_type).map(|(_, config)| config.clone());
+        let known = self.settings.types.get(job_type).map(|(_, config)| config.clone());
         known.unwrap_or_else(|| Arc::new(TypeConfig::of(job_type)))
     }
 
     /// The known types: those configured, or with a submitted job.
     pub fn types(&self) -> Vec<TypeName> {
-        let mut types: Vec<_> = self.types.keys().cloned().collect();
+        let mut types: Vec<_> = self.settings.types.keys().cloned().collect();
         types.sort();
         types
     }
 
     /// The same with revisions and contents.
     pub(crate) fn all_types(&self) -> Answer {
-        let mut types: Vec<_> =
-            self.types.iter().map(|(name, (rev, config))| (name.clone(), *rev, (**config).clone())).collect();
+        let mut types: Vec<_> = self
+            .settings
+            .types
+            .iter()
+            .map(|(name, (rev, config))| (name.clone(), *rev, (**config).clone()))
+            .collect();
         types.sort_by(|one, other| one.0.cmp(&other.0));
         Answer::Types(types)
     }
@@ -59,8 +63,8 @@ impl Kernel {
     fn keep_type(&mut self, name: TypeName, rev: u32, config: Option<TypeConfig>, known: bool) {
         let config = config.map(Arc::new);
         match &config {
-            Some(config) => self.types.insert(name.clone(), (rev, config.clone())),
-            None => self.types.remove(&name),
+            Some(config) => self.settings.types.insert(name.clone(), (rev, config.clone())),
+            None => self.settings.types.remove(&name),
         };
         let (limits, paused) =
             config.as_ref().map_or((&[][..], false), |config| (&config.limits, config.paused));
@@ -81,7 +85,7 @@ impl Kernel {
         if rounds > ROUNDS {
             return self.answer(ticket, Err(Rejected::Contended));
         }
-        let rev = self.types.get(&job_type).map_or(0, |(rev, _)| *rev);
+        let rev = self.settings.types.get(&job_type).map_or(0, |(rev, _)| *rev);
         if expected.is_some_and(|expected| expected != rev) {
             return self.answer(ticket, Err(Rejected::Changed { job_type, rev }));
         }

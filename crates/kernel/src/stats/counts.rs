@@ -2,17 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jobhall_core::{JobId, JobStatus, Outcome, QueueName, State, Step, Time, WorkerName};
+use jobhall_core::{JobStatus, Outcome, QueueName, State, Step, Time, WorkerName};
 
 use crate::api::answer::Answer;
 use crate::api::time::Now;
-use crate::jobs::entry::{Entry, Placed};
-use crate::jobs::ids::IdMap;
 use crate::kernel::Kernel;
 use crate::matching::board::ProfileId;
 use crate::matching::vacancy::Vacancy;
 use crate::stats::histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
-use crate::stats::queues::{QueueId, Tally, ready_since};
+use crate::stats::queues::{QueueId, Tally};
 use crate::stats::recent::{Rates, Recent};
 use crate::upkeep;
 
@@ -167,18 +165,18 @@ impl Totals {
 impl Kernel {
     /// Counts a commit with its duration, regardless of its result.
     pub fn note_commit(&mut self, took_us: u64) {
-        self.totals.commit.add(took_us);
+        self.jobs.totals_mut().commit.add(took_us);
     }
 
     /// All counts, at this time.
     pub fn counts(&mut self, now: Now) -> Counts {
-        self.now = now;
+        self.env.set_now(now);
         // Jobs that are due now count as ready, whether or not upkeep has run.
         upkeep::make_due(self);
-        let (queues, others) = self.board.queues.longest_known(NAMED_QUEUES, waits(&self.open));
+        let (queues, others) = self.board.queues_mut().longest_known(NAMED_QUEUES, self.jobs.waits());
         let mut open = others.clone();
         queues.iter().for_each(|(_, tally)| open.add(tally));
-        let totals = &mut self.totals;
+        let totals = self.jobs.totals_mut();
         Counts {
             open,
             queues,
@@ -199,42 +197,42 @@ impl Kernel {
     /// Queues by name, after this one.
     pub(crate) fn queue_page(&mut self, after: Option<&QueueName>, limit: usize) -> Answer {
         upkeep::make_due(self);
-        Answer::Queues(self.board.queues.page(after, limit, waits(&self.open)))
+        Answer::Queues(self.board.queues_mut().page(after, limit, self.jobs.waits()))
     }
 
     /// One queue, if it is known, and the workers that could take its jobs.
     pub(crate) fn queue(&mut self, name: &QueueName) -> Answer {
         upkeep::make_due(self);
-        let found = self.board.queues.tally(name, waits(&self.open));
+        let found = self.board.queues_mut().tally(name, self.jobs.waits());
         Answer::Queue(found.map(|(queue, tally)| (tally, self.takers(queue))))
     }
 
     fn takers(&self, queue: QueueId) -> Takers {
         let suiting = self.board.suiting(queue);
         let suits = |profile: ProfileId| suiting.contains(&profile);
-        let sessions = self.sessions.values().filter(|session| session.connected);
+        let sessions = self.fleet.sessions().filter(|session| session.connected);
         let workers: BTreeSet<_> = sessions
             .filter(|session| session.profile.is_some_and(suits))
             .map(|session| &session.worker)
             .collect();
-        let vacancies = self.vacancies.values().filter(|vacancy| suits(vacancy.profile));
+        let vacancies = self.fleet.vacancies().filter(|vacancy| suits(vacancy.profile));
         let free_slots = vacancies.map(Vacancy::free).sum();
         Takers { workers: workers.len() as u64, free_slots }
     }
 
     fn fresh_trouble(&self) -> Option<String> {
-        let (at, why) = self.storage_trouble.as_ref()?;
-        (at.plus_ms(TROUBLE_MS) > self.now.mono).then(|| why.clone())
+        let (at, why) = self.commits.trouble()?;
+        (at.plus_ms(TROUBLE_MS) > self.env.mono()).then(|| why.clone())
     }
 
     fn free_slots(&self) -> u64 {
-        self.vacancies.values().map(Vacancy::free).sum()
+        self.fleet.vacancies().map(Vacancy::free).sum()
     }
 
     fn workforce(&self) -> Workforce {
         let mut force = Workforce::default();
         let mut workers: BTreeMap<&WorkerName, (bool, bool)> = BTreeMap::new();
-        for session in self.sessions.values() {
+        for session in self.fleet.sessions() {
             let (here, busy) = workers.entry(&session.worker).or_default();
             *here |= session.profile.is_some();
             *busy |= !session.attempts.is_empty();
@@ -249,13 +247,5 @@ impl Kernel {
             }
         }
         force
-    }
-}
-
-/// Whether a job has been waiting since this time.
-pub(crate) fn waits(open: &IdMap<JobId, Entry>) -> impl Fn(JobId, Time) -> bool + '_ {
-    |id, since| {
-        let entry = open.get(&id).filter(|entry| entry.placed == Placed::Ready);
-        entry.is_some_and(|entry| ready_since(&entry.life) == since)
     }
 }

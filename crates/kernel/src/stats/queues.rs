@@ -11,8 +11,6 @@ use std::ops::Bound;
 
 use jobhall_core::{JobId, JobStatus, QueueName, StateName, Time};
 
-use crate::groups::membership::Groups;
-
 /// States that are not terminal: the first of [`StateName::ALL`].
 const PENDING: usize = 8;
 /// Jobs on the heap that may have been taken, in addition to the ready ones.
@@ -79,8 +77,6 @@ pub(crate) struct Queues {
     places: Vec<Option<Queue>>,
     free: Vec<usize>,
     ids: BTreeMap<QueueName, usize>,
-    /// Groups are counted by the same steps of the same jobs.
-    pub groups: Groups,
 }
 
 /// Since when a waiting job has been ready: it is due, and what it waited for before has ended.

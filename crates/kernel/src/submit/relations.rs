@@ -54,13 +54,13 @@ impl Kernel {
         }
         let n = submit.jobs.len() + 1;
         let Some(mut ids) = self.take_ids(n) else {
-            self.for_ids.push(TaskKind::Request(Request::CreateGroup { group, submit }, ticket).into());
+            self.ids.wait(TaskKind::Request(Request::CreateGroup { group, submit }, ticket).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
         let id = GroupId::of(ids.remove(0));
         submit.jobs.iter_mut().for_each(|job| job.group = Some(id));
-        let group = group.make(id, self.now.wall);
+        let group = group.make(id, self.env.wall());
         self.send_plan(Plan::new(submit, ids, ReplyTo::Group(Box::new(group), ticket)));
     }
 
@@ -71,8 +71,8 @@ impl Kernel {
             let why = "jobs that are made with a group are in that group";
             return Err(Rejected::NotInGroup { field: "group", why });
         }
-        let open = self.groups().open.len();
-        if open >= self.config.open_groups { Err(Rejected::GroupsFull(open)) } else { Ok(()) }
+        let open = self.groups.len();
+        if open >= self.env.config().open_groups { Err(Rejected::GroupsFull(open)) } else { Ok(()) }
     }
 
     /// Checks the relations of a plan's jobs. Returns the plan, unless it is rejected or has to wait for a read.
@@ -91,9 +91,12 @@ impl Kernel {
         if unknown.is_empty() {
             return Some(plan);
         }
-        let (number, ids): (_, Vec<_>) = (self.number(), unknown.into_iter().collect());
-        self.pending_reads.insert(number, PendingRead::Plan(Box::new(plan), ids.clone()));
-        self.want(StoreRequest::Jobs(number, ids));
+        let (number, ids): (_, Vec<_>) = (self.env.number(), unknown.into_iter().collect());
+        self.commits.read(
+            number,
+            StoreRequest::Jobs(number, ids.clone()),
+            PendingRead::Plan(Box::new(plan), ids),
+        );
         None
     }
 
@@ -132,14 +135,14 @@ impl Kernel {
             if own {
                 continue;
             }
-            if let Some(entry) = self.open.get(&id) {
+            if let Some(entry) = self.jobs.get(id) {
                 let queue = self.board.class(entry.class).map(|class| &class.queue);
                 reached(wanted, id, queue)?;
             } else if let Some(end) = plan.ends.get(&id) {
                 let (state, queue) = end.as_ref().ok_or(Rejected::NoSuchDependency(id))?;
                 reached(wanted, id, Some(queue))?;
                 allowed(wanted, id, *state)?;
-            } else if let Some((job, _)) = self.cached.peek(&id) {
+            } else if let Some((job, _)) = self.jobs.peek_completed(id) {
                 reached(wanted, id, Some(&job.spec.queue))?;
                 allowed(wanted, id, job.life.state.name())?;
             } else {
@@ -152,7 +155,7 @@ impl Kernel {
     /// A copy refers to an open job of the same group, if it has a group, and not to another copy there.
     fn check_copy(&self, wanted: &SubmitJob, of: JobId) -> Result<(), Rejected> {
         let no = |why| Err(Rejected::NotInGroup { field: "copy_of", why });
-        let Some(entry) = self.open.get(&of) else { return no("there is no such open job") };
+        let Some(entry) = self.jobs.get(of) else { return no("there is no such open job") };
         match &entry.member {
             Some(part) if Some(part.group) != wanted.group => no("the job is in another group"),
             Some(part) if part.root != of => no("the job is a copy itself"),
@@ -193,7 +196,7 @@ impl Kernel {
         let (mut ids, mut waits) = (Vec::with_capacity(wanted.after.len()), false);
         for after in &wanted.after {
             let (id, own) = self.resolve(plan, *after);
-            let open = !own && self.open.contains_key(&id);
+            let open = !own && self.jobs.contains(id);
             waits |= own || open || filled;
             if open && !filled {
                 unit.checks.push(Check::Open(id));
@@ -224,9 +227,9 @@ impl Kernel {
     pub(super) fn group_made(&mut self, reply_to: &ReplyTo) {
         let Some(group) = reply_to.made().cloned() else { return };
         let id = group.id;
-        self.groups_mut().add(group);
+        self.groups.add(group);
         if let Ok(id) = JobId::new(id.get()) {
-            self.blocks.ended(id);
+            self.ids.ended(id);
         }
         if let ReplyTo::Retry(_, fill, _) = reply_to {
             self.begin_fill(id, (**fill).clone());

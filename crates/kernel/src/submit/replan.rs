@@ -78,7 +78,7 @@ impl Kernel {
             State::Blocked(Blocked { holder: Some(holder), .. }) => holder,
             _ => held_by.id,
         };
-        let last = self.successors.get(&holder).copied().unwrap_or(held_by.id);
+        let last = self.jobs.successor(holder).unwrap_or(held_by.id);
         let position = plan.items.iter().position(|item| item.id == id)?;
         let wanted = &plan.submit.jobs[position];
         match wanted.on_duplicate {

@@ -15,7 +15,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 
 fn run(kernel: &mut Kernel) {
     while let Some((at, class)) =
-        kernel.deadlines.aging.first().copied().filter(|(at, _)| *at <= kernel.now.mono)
+        kernel.deadlines.aging.first().copied().filter(|(at, _)| *at <= kernel.env.mono())
     {
         kernel.deadlines.aging.remove(&(at, class));
         kernel.deadlines.aged.remove(&class);
@@ -25,21 +25,21 @@ fn run(kernel: &mut Kernel) {
 
 fn look(kernel: &mut Kernel, class: ClassId) {
     let Some(rank) = kernel.board.head(class) else { return idle(kernel, class) };
-    let Some(entry) = kernel.open.get(&rank.id) else { return };
-    let waited = kernel.now.wall.since(ready_since(&entry.life));
-    let left = kernel.config.aging_ms.saturating_sub(waited);
+    let Some(entry) = kernel.jobs.get(rank.id) else { return };
+    let waited = kernel.env.wall().since(ready_since(&entry.life));
+    let left = kernel.env.config().aging_ms.saturating_sub(waited);
     if left == 0 {
         kernel.reserve_for(class, rank);
-        return kernel.age(class, kernel.now.mono.plus_ms(kernel.config.aging_ms.max(1)));
+        return kernel.age(class, kernel.env.mono().plus_ms(kernel.env.config().aging_ms.max(1)));
     }
-    kernel.age(class, kernel.now.mono.plus_ms(left));
+    kernel.age(class, kernel.env.mono().plus_ms(left));
 }
 
 /// No job of the class may be taken, so no worker is reserved for it. A paused class is checked again.
 fn idle(kernel: &mut Kernel, class: ClassId) {
     kernel.unkeep_all(class);
     if kernel.board.waits(class) {
-        kernel.age(class, kernel.now.mono.plus_ms(kernel.config.aging_ms.max(1)));
+        kernel.age(class, kernel.env.mono().plus_ms(kernel.env.config().aging_ms.max(1)));
     }
 }
 
@@ -55,7 +55,7 @@ impl Kernel {
     pub(crate) fn age_head(&mut self, class: ClassId) {
         let uses = |line: &crate::matching::board::Line| !line.demand.uses.is_empty();
         if self.board.waits(class) && self.board.line(class).is_some_and(uses) {
-            self.age(class, self.now.mono.plus_ms(self.config.aging_ms.max(1)));
+            self.age(class, self.env.mono().plus_ms(self.env.config().aging_ms.max(1)));
         }
     }
 }

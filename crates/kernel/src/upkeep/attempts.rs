@@ -12,23 +12,23 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 }
 
 fn run(kernel: &mut Kernel) {
-    while let Some(&(at, id)) = kernel.deadlines.checks.first().filter(|(at, _)| *at <= kernel.now.mono) {
+    while let Some(&(at, id)) = kernel.deadlines.checks.first().filter(|(at, _)| *at <= kernel.env.mono()) {
         kernel.deadlines.checks.remove(&(at, id));
         look(kernel, id);
     }
 }
 
 fn look(kernel: &mut Kernel, id: JobId) {
-    let Some(hold) = kernel.holders.get_mut(&id) else { return };
+    let Some(hold) = kernel.fleet.hold_mut(id) else { return };
     hold.check = None;
-    let accept_by = hold.since.plus_ms(kernel.config.accept_ms);
-    let Some(entry) = kernel.open.get(&id) else { return };
+    let accept_by = hold.since.plus_ms(kernel.env.config().accept_ms);
+    let Some(entry) = kernel.jobs.get(id) else { return };
     let claim = entry.life.claim;
     if !matches!(entry.life.state, State::Assigned(_)) {
         kernel.watch_clock(id);
         return kernel.enqueue(TaskKind::Save(id, claim).into());
     }
-    if accept_by <= kernel.now.mono {
+    if accept_by <= kernel.env.mono() {
         kernel.enqueue(TaskKind::TakeBack(id, claim).into());
     } else {
         kernel.arm(id, accept_by);

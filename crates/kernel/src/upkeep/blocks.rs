@@ -14,22 +14,20 @@ pub(super) const SERVICE: Service = Service { name: "blocks", next, run };
 const PAUSE_MS: u64 = 1_000;
 
 fn next(kernel: &Kernel) -> Option<Wake> {
-    (!kernel.blocks.low.is_empty()).then_some(Wake::Mono(kernel.deadlines.blocks_at))
+    kernel.ids.has_low().then_some(Wake::Mono(kernel.deadlines.blocks_at))
 }
 
 fn run(kernel: &mut Kernel) {
-    kernel.deadlines.blocks_at = kernel.now.mono.plus_ms(PAUSE_MS);
-    let mut low = std::mem::take(&mut kernel.blocks.low);
-    low.sort();
-    low.dedup();
-    let changes: Vec<_> = low.into_iter().filter_map(|first| change(kernel, first)).collect();
+    kernel.deadlines.blocks_at = kernel.env.mono().plus_ms(PAUSE_MS);
+    let changes: Vec<_> =
+        kernel.ids.take_low().into_iter().filter_map(|first| change(kernel, first)).collect();
     if !changes.is_empty() {
         kernel.want(StoreRequest::SettleBlocks(changes));
     }
 }
 
 fn change(kernel: &Kernel, first: JobId) -> Option<BlockChange> {
-    let block = kernel.blocks.get(first).filter(|block| !kernel.pool.uses(block.last))?;
+    let block = kernel.ids.settled(first)?;
     if block.open == 0 {
         return Some(BlockChange::Close(first));
     }
@@ -37,7 +35,7 @@ fn change(kernel: &Kernel, first: JobId) -> Option<BlockChange> {
         return None;
     }
     let ids = (first.get()..=block.last.get()).filter_map(|id| JobId::new(id).ok());
-    let live: Vec<_> = ids.filter(|id| kernel.open.contains_key(id)).collect();
+    let live: Vec<_> = ids.filter(|id| kernel.jobs.contains(*id)).collect();
     // A job still in flight to the store is counted but not found: check again later.
     (live.len() == block.open as usize).then_some(BlockChange::Shrink(first, live))
 }
@@ -49,10 +47,10 @@ impl Kernel {
         }
         for change in changes {
             match (change, error.is_none()) {
-                (BlockChange::Close(first), true) => self.blocks.close(first),
-                (BlockChange::Shrink(first, _), true) => self.blocks.listed(first),
+                (BlockChange::Close(first), true) => self.ids.close(first),
+                (BlockChange::Shrink(first, _), true) => self.ids.listed(first),
                 (BlockChange::Close(first) | BlockChange::Shrink(first, _), false) => {
-                    self.blocks.low.push(first);
+                    self.ids.look_again(first);
                 }
             }
         }

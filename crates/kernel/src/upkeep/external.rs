@@ -10,9 +10,9 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 }
 
 fn run(kernel: &mut Kernel) {
-    while let Some(&(at, id)) = kernel.deadlines.external.first().filter(|(at, _)| *at <= kernel.now.wall) {
+    while let Some(&(at, id)) = kernel.deadlines.external.first().filter(|(at, _)| *at <= kernel.env.wall()) {
         kernel.deadlines.external.remove(&(at, id));
-        if let Some(entry) = kernel.open.get(&id) {
+        if let Some(entry) = kernel.jobs.get(id) {
             let claim = entry.life.claim;
             kernel.enqueue(TaskKind::ExternalOver(id, claim).into());
         }

@@ -6,10 +6,7 @@ use crate::kernel::Kernel;
 pub(super) const SERVICE: Service = Service { name: "followers", next, run };
 
 fn next(kernel: &Kernel) -> Option<Wake> {
-    if !kernel.dependencies.is_idle() {
-        return Some(Wake::Mono(kernel.now.mono));
-    }
-    kernel.dependencies.released.front().map(|&(at, _)| Wake::Mono(at))
+    kernel.relations.next_release(kernel.env.mono()).map(Wake::Mono)
 }
 
 /// Ends are processed after every tick; here only old releases are stored, unless matching is paused.

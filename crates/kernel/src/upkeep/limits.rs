@@ -1,7 +1,6 @@
 //! Gives tokens to waiting jobs when they are due; continues to fill vacancies that had too many jobs to examine.
 
 use super::{Service, Wake};
-use crate::api::time::Mono;
 use crate::kernel::Kernel;
 
 pub(super) const SERVICE: Service = Service { name: "limits", next, run };
@@ -10,14 +9,13 @@ fn next(kernel: &Kernel) -> Option<Wake> {
     if !kernel.matches() {
         return None;
     }
-    let unfilled = kernel.admission.unfilled.first().map(|_| Mono(0));
-    unfilled.or_else(|| kernel.admission.limits.next_due()).map(Wake::Mono)
+    kernel.admission.next_due().map(Wake::Mono)
 }
 
 fn run(kernel: &mut Kernel) {
-    kernel.admission.limits.mark_due_dirty(kernel.now.mono);
+    kernel.admission.mark_due_dirty(kernel.env.mono());
     kernel.retry_waiters();
-    for vacancy in std::mem::take(&mut kernel.admission.unfilled) {
+    for vacancy in kernel.admission.take_unfilled() {
         kernel.fill(vacancy);
     }
 }

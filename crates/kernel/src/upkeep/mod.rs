@@ -79,31 +79,86 @@ pub const SERVICES: [Service; 15] = [
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     /// Live attempts that are not accepted or not stored yet.
-    pub checks: BTreeSet<(Mono, JobId)>,
+    checks: BTreeSet<(Mono, JobId)>,
     /// Live attempts, by the end of their time limit.
-    pub timeouts: BTreeSet<(Mono, JobId)>,
+    timeouts: BTreeSet<(Mono, JobId)>,
     /// Jobs that wait for an outcome from outside.
-    pub external: BTreeSet<(Time, JobId)>,
+    external: BTreeSet<(Time, JobId)>,
     /// Requests that wait for an attempt to resume.
-    pub waits: BTreeSet<(Mono, JobId, Ticket)>,
-    pub sessions: BTreeSet<(Mono, SessionId)>,
-    pub vacancies: BTreeSet<(Mono, VacancyId)>,
+    waits: BTreeSet<(Mono, JobId, Ticket)>,
+    sessions: BTreeSet<(Mono, SessionId)>,
+    vacancies: BTreeSet<(Mono, VacancyId)>,
     /// Queued jobs that are not due yet.
-    pub due: BTreeSet<(Time, JobId)>,
+    due: BTreeSet<(Time, JobId)>,
     /// Ready jobs, by the time at which their windows close.
-    pub closing: BTreeSet<(Time, JobId)>,
+    closing: BTreeSet<(Time, JobId)>,
     /// Schedules, by their next tick.
-    pub ticks: BTreeSet<(Time, ScheduleName)>,
+    ticks: BTreeSet<(Time, ScheduleName)>,
     /// The wall clock when services were last run.
-    pub ticked_at: Time,
+    ticked_at: Time,
     /// Classes whose first job may have waited long, by time; and the same by class.
-    pub aging: BTreeSet<(Mono, ClassId)>,
-    pub aged: BTreeSet<ClassId>,
-    pub blocks_at: Mono,
-    pub retention: retention::Walk,
+    aging: BTreeSet<(Mono, ClassId)>,
+    aged: BTreeSet<ClassId>,
+    blocks_at: Mono,
+    retention: retention::Walk,
+}
+
+/// Something that is due at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    /// A live attempt is to be accepted or stored.
+    Check(Mono, JobId),
+    /// The time limit of a live attempt ends.
+    Timeout(Mono, JobId),
+    /// The outcome of external work is to be reported.
+    External(Time, JobId),
+    /// A request has waited long enough for an attempt to resume.
+    Wait(Mono, JobId, Ticket),
+    Session(Mono, SessionId),
+    Vacancy(Mono, VacancyId),
+    /// A queued job becomes ready.
+    Due(Time, JobId),
+    /// The windows of a ready job close.
+    Closing(Time, JobId),
+    /// The next tick of a schedule.
+    Tick(Time, ScheduleName),
 }
 
 impl Deadlines {
+    pub fn set(&mut self, deadline: Deadline) {
+        match deadline {
+            Deadline::Check(at, id) => self.checks.insert((at, id)),
+            Deadline::Timeout(at, id) => self.timeouts.insert((at, id)),
+            Deadline::External(at, id) => self.external.insert((at, id)),
+            Deadline::Wait(at, id, ticket) => self.waits.insert((at, id, ticket)),
+            Deadline::Session(at, id) => self.sessions.insert((at, id)),
+            Deadline::Vacancy(at, id) => self.vacancies.insert((at, id)),
+            Deadline::Due(at, id) => self.due.insert((at, id)),
+            Deadline::Closing(at, id) => self.closing.insert((at, id)),
+            Deadline::Tick(at, name) => self.ticks.insert((at, name)),
+        };
+    }
+
+    /// Removes a deadline, if it is still ahead.
+    pub fn clear(&mut self, deadline: Deadline) {
+        match deadline {
+            Deadline::Check(at, id) => self.checks.remove(&(at, id)),
+            Deadline::Timeout(at, id) => self.timeouts.remove(&(at, id)),
+            Deadline::External(at, id) => self.external.remove(&(at, id)),
+            Deadline::Wait(at, id, ticket) => self.waits.remove(&(at, id, ticket)),
+            Deadline::Session(at, id) => self.sessions.remove(&(at, id)),
+            Deadline::Vacancy(at, id) => self.vacancies.remove(&(at, id)),
+            Deadline::Due(at, id) => self.due.remove(&(at, id)),
+            Deadline::Closing(at, id) => self.closing.remove(&(at, id)),
+            Deadline::Tick(at, name) => self.ticks.remove(&(at, name)),
+        };
+    }
+
+    /// Jobs whose windows matter: those that wait for an opening, and those whose windows will close.
+    pub fn windowed(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.due.iter().chain(&self.closing).map(|&(_, id)| id)
+    }
+
     pub fn new(now: Now, config: &Config) -> Deadlines {
         Deadlines {
             checks: BTreeSet::new(),
@@ -127,13 +182,15 @@ impl Deadlines {
 impl Kernel {
     /// Runs every service that is due.
     pub fn tick(&mut self, now: Now) {
-        self.now = now;
+        self.env.set_now(now);
         if now.wall < std::mem::replace(&mut self.deadlines.ticked_at, now.wall) {
             self.look_at_windows_again();
             self.drain();
         }
         for service in &SERVICES {
-            if self.stopped.is_none() && (service.next)(self).is_some_and(|wake| wake.in_ms(now) == 0) {
+            if self.commits.stopped().is_none()
+                && (service.next)(self).is_some_and(|wake| wake.in_ms(now) == 0)
+            {
                 (service.run)(self);
                 self.drain();
             }
@@ -144,6 +201,6 @@ impl Kernel {
     /// Milliseconds until the next service is due, none if there is none.
     pub fn next_tick_ms(&self, now: Now) -> Option<u64> {
         let wakes = SERVICES.iter().filter_map(|service| (service.next)(self));
-        wakes.map(|wake| wake.in_ms(now)).min().filter(|_| self.stopped.is_none())
+        wakes.map(|wake| wake.in_ms(now)).min().filter(|_| self.commits.stopped().is_none())
     }
 }

@@ -6,13 +6,13 @@ use crate::kernel::{AgendaItem, Kernel};
 pub(super) const SERVICE: Service = Service { name: "recovery", next, run };
 
 fn next(kernel: &Kernel) -> Option<Wake> {
-    kernel.rest_until.map(Wake::Mono)
+    kernel.commits.resting_until().map(Wake::Mono)
 }
 
 fn run(kernel: &mut Kernel) {
-    kernel.rest_until = None;
+    let postponed = kernel.commits.resume();
     let began = kernel.begin_sweep();
-    for task in std::mem::take(&mut kernel.postponed) {
+    for task in postponed {
         kernel.enqueue(task);
     }
     kernel.agenda.push(AgendaItem::WakeAll);

@@ -35,22 +35,19 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 }
 
 fn run(kernel: &mut Kernel) {
-    let now = kernel.now.wall;
+    let now = kernel.env.wall();
     kernel.deadlines.retention.at = None;
     kernel.want(StoreRequest::Prune(Prune {
         jobs: Vec::new(),
         groups: Vec::new(),
-        feed_before: Some(now.minus_ms(kernel.config.feed_ms)),
-        idempotency_keys_before: Some(now.minus_ms(kernel.config.idempotency_key_ms)),
-        audit_before: Some(now.minus_ms(kernel.config.audit_ms)),
+        feed_before: Some(now.minus_ms(kernel.env.config().feed_ms)),
+        idempotency_keys_before: Some(now.minus_ms(kernel.env.config().idempotency_key_ms)),
+        audit_before: Some(now.minus_ms(kernel.env.config().audit_ms)),
     }));
-    let ruled = |(_, config): &(u32, std::sync::Arc<jobhall_core::TypeConfig>)| {
-        config.keep_ms.is_some() || config.keep_count.is_some()
-    };
-    if kernel.types.values().any(ruled) {
+    if kernel.settings.removes_jobs() {
         kernel.deadlines.retention.pass = Some(Pass::new(now));
         kernel.deadlines.retention.cursor = None;
-        let step = kernel.config.retention_step;
+        let step = kernel.env.config().retention_step;
         kernel.want(StoreRequest::Completed(None, step));
     } else {
         kernel.walk_groups(None);
@@ -63,7 +60,7 @@ impl Kernel {
         let Some(last) = page.last().map(|job| job.id) else { return self.walk_groups(None) };
         let Some(mut pass) = self.deadlines.retention.pass.take() else { return };
         // An open parent may request its sub-jobs again.
-        let needed = |job: &Completed| self.is_needed(job) || self.links.is_wanted(job.id);
+        let needed = |job: &Completed| self.is_needed(job) || self.relations.is_wanted(job.id);
         let gone = page.iter().filter(|job| pass.removes(job, &self.type_config(&job.job_type)));
         let jobs: Vec<_> = gone.filter(|job| !needed(job)).map(|job| job.id).collect();
         self.deadlines.retention.pass = Some(pass);
@@ -72,28 +69,28 @@ impl Kernel {
             return self.next_page();
         }
         for id in &jobs {
-            self.cached.pop(id);
+            self.jobs.uncache(*id);
         }
         self.want(StoreRequest::Prune(Prune { jobs, ..Prune::default() }));
     }
 
     /// Whether open jobs or groups still refer to a completed job.
     fn is_needed(&self, job: &Completed) -> bool {
-        self.cascade.needs(job.id)
-            || job.parent.is_some_and(|parent| self.open.contains_key(&parent))
-            || job.group.is_some_and(|group| self.groups().get(group).is_some())
+        self.relations.needs(job.id)
+            || job.parent.is_some_and(|parent| self.jobs.contains(parent))
+            || job.group.is_some_and(|group| self.groups.get(group).is_some())
     }
 
     fn next_page(&mut self) {
-        let step = self.config.retention_step;
+        let step = self.env.config().retention_step;
         self.want(StoreRequest::Completed(self.deadlines.retention.cursor, step));
     }
 
     /// Reads the groups below this one that may be removed.
     fn walk_groups(&mut self, before: Option<GroupId>) {
-        let kept_ms = self.config.feed_ms.max(self.config.idempotency_key_ms);
-        let ended_before = self.now.wall.minus_ms(kept_ms);
-        self.want(StoreRequest::Emptied(before, ended_before, self.config.retention_step));
+        let kept_ms = self.env.config().feed_ms.max(self.env.config().idempotency_key_ms);
+        let ended_before = self.env.wall().minus_ms(kept_ms);
+        self.want(StoreRequest::Emptied(before, ended_before, self.env.config().retention_step));
     }
 
     pub(crate) fn emptied_page(&mut self, result: Result<(Vec<GroupId>, Option<GroupId>), StoreError>) {
@@ -110,7 +107,7 @@ impl Kernel {
     fn end_walk(&mut self) {
         let walk = &mut self.deadlines.retention;
         walk.pass = None;
-        walk.at = Some(self.now.mono.plus_ms(self.config.retention_ms));
+        walk.at = Some(self.env.mono().plus_ms(self.env.config().retention_ms));
     }
 
     pub(crate) fn pruned(&mut self, result: Result<Pruned, CommitError>) {

@@ -11,7 +11,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 
 fn run(kernel: &mut Kernel) {
     while let Some((at, name)) =
-        kernel.deadlines.ticks.first().filter(|(at, _)| *at <= kernel.now.wall).cloned()
+        kernel.deadlines.ticks.first().filter(|(at, _)| *at <= kernel.env.wall()).cloned()
     {
         kernel.deadlines.ticks.remove(&(at, name.clone()));
         kernel.tick_of(&name);

@@ -11,7 +11,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 
 fn run(kernel: &mut Kernel) {
     while let Some(&(at, session)) =
-        kernel.deadlines.sessions.first().filter(|(at, _)| *at <= kernel.now.mono)
+        kernel.deadlines.sessions.first().filter(|(at, _)| *at <= kernel.env.mono())
     {
         kernel.deadlines.sessions.remove(&(at, session));
         kernel.end_session(session);

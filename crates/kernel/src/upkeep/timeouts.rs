@@ -10,12 +10,12 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 }
 
 fn run(kernel: &mut Kernel) {
-    while let Some(&(at, id)) = kernel.deadlines.timeouts.first().filter(|(at, _)| *at <= kernel.now.mono) {
+    while let Some(&(at, id)) = kernel.deadlines.timeouts.first().filter(|(at, _)| *at <= kernel.env.mono()) {
         kernel.deadlines.timeouts.remove(&(at, id));
-        if let Some(hold) = kernel.holders.get_mut(&id) {
+        if let Some(hold) = kernel.fleet.hold_mut(id) {
             hold.timing.at = None;
         }
-        if let Some(entry) = kernel.open.get(&id) {
+        if let Some(entry) = kernel.jobs.get(id) {
             let claim = entry.life.claim;
             kernel.enqueue(TaskKind::TimeOut(id, claim).into());
         }

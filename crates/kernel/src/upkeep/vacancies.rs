@@ -11,7 +11,8 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 }
 
 fn run(kernel: &mut Kernel) {
-    while let Some(&(at, id)) = kernel.deadlines.vacancies.first().filter(|(at, _)| *at <= kernel.now.mono) {
+    while let Some(&(at, id)) = kernel.deadlines.vacancies.first().filter(|(at, _)| *at <= kernel.env.mono())
+    {
         kernel.deadlines.vacancies.remove(&(at, id));
         kernel.end_vacancy(id, Ended::TimedOut);
     }

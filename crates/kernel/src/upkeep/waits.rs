@@ -11,7 +11,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 
 fn run(kernel: &mut Kernel) {
     while let Some(&(at, id, ticket)) =
-        kernel.deadlines.waits.first().filter(|(at, ..)| *at <= kernel.now.mono)
+        kernel.deadlines.waits.first().filter(|(at, ..)| *at <= kernel.env.mono())
     {
         kernel.deadlines.waits.remove(&(at, id, ticket));
         kernel.waits_on(id, ticket);

@@ -10,7 +10,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 }
 
 fn run(kernel: &mut Kernel) {
-    while let Some(&(at, id)) = kernel.deadlines.closing.first().filter(|(at, _)| *at <= kernel.now.wall) {
+    while let Some(&(at, id)) = kernel.deadlines.closing.first().filter(|(at, _)| *at <= kernel.env.wall()) {
         kernel.deadlines.closing.remove(&(at, id));
         kernel.replace(id);
     }

@@ -12,11 +12,11 @@ impl Kernel {
     /// Breaks the cycle that this wait has closed, if any.
     pub(crate) fn break_cycle(&mut self, id: JobId) {
         let Some(cycle) = self.cycle(id) else { return };
-        let waiting = cycle.iter().filter(|id| self.waits.contains_key(&id));
+        let waiting = cycle.iter().filter(|id| self.relations.waits.contains_key(id));
         let Some(&youngest) = waiting.max() else { return };
         let words: Vec<_> = cycle.iter().chain([&id]).map(|id| format!("job {id}")).collect();
         let failure = Failure::new("wait_cycle", words.join(" waits for "));
-        if let Some(entry) = self.open.get(&youngest) {
+        if let Some(entry) = self.jobs.get(youngest) {
             let claim = entry.life.claim;
             self.enqueue(TaskKind::Cycle(youngest, claim, Box::new(failure)).into());
         }
@@ -48,11 +48,14 @@ impl Kernel {
 
     /// The jobs that must end before this one continues.
     fn waits_for(&self, id: JobId) -> Vec<JobId> {
-        let Some(entry) = self.open.get(&id) else { return Vec::new() };
+        let Some(entry) = self.jobs.get(id) else { return Vec::new() };
         match &entry.life.state {
-            State::Waiting(_) => {
-                self.waits.get(&id).map(|wait| wait.open.iter().copied().collect()).unwrap_or_default()
-            }
+            State::Waiting(_) => self
+                .relations
+                .waits
+                .get(&id)
+                .map(|wait| wait.open.iter().copied().collect())
+                .unwrap_or_default(),
             State::Blocked(blocked) => {
                 let after = entry.spec.as_ref().filter(|_| blocked.dependencies);
                 let after = after.into_iter().flat_map(|spec| spec.after.iter().copied());
@@ -64,7 +67,7 @@ impl Kernel {
 
     /// Fails the youngest job of a cycle, regardless of its policy: a retry would close the cycle again.
     pub(crate) fn fail_for_cycle(&mut self, id: JobId, claim: u32, failure: &Failure, task: Task) {
-        let Some(entry) = self.open.get(&id).filter(|entry| entry.life.claim == claim) else { return };
+        let Some(entry) = self.jobs.get(id).filter(|entry| entry.life.claim == claim) else { return };
         let (Some(held), Some(spec)) = (entry.life.state.held(), &entry.spec) else { return };
         if !entry.waits_for_jobs() {
             return;
@@ -72,7 +75,7 @@ impl Kernel {
         let report = Report::Failed(failure.clone(), Some(Verdict { when: When::Never, params: None }));
         let (lease, retry, dice) = (held.lease.id, &spec.retry, Dice(0));
         let event = Event::Report { claim, lease, report: &report, retry, dice };
-        if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) {
+        if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.env.wall()) {
             self.send_step(id, *step, task);
         }
     }

@@ -13,9 +13,10 @@ use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::{Effect, SessionId, Ticket};
 use crate::api::request::Request;
 use crate::api::time::Mono;
-use crate::attempts::session::SessionState;
 use crate::jobs::entry::Busy;
 use crate::kernel::{Kernel, Task, TaskKind};
+use crate::matching::session::SessionState;
+use crate::upkeep::Deadline;
 
 /// Maximum number of jobs that borrow places, and of jobs that lend them, because of one wait.
 const LENT: usize = 1_000;
@@ -43,18 +44,18 @@ impl Kernel {
             Ok(jobs) => jobs,
             Err(refused) => return self.answer(ticket, Err(refused)),
         };
-        let Some(entry) = self.open.get(&id) else { return };
+        let Some(entry) = self.jobs.get(id) else { return };
         if entry.waits_for_jobs() {
             self.note_wait(id, jobs);
             self.tell_later(id, ticket, wait_ms);
             self.look_at_wait(id);
             return self.break_cycle(id);
         }
-        if jobs.iter().all(|job| !self.open.contains_key(&job)) {
+        if jobs.iter().all(|job| !self.jobs.contains(*job)) {
             return self.answer(ticket, Ok(Answer::Waited { jobs, over: true }));
         }
         let event = Event::Wait { claim: attempt.claim, lease };
-        match transition(&entry.life, &event, self.now.wall) {
+        match transition(&entry.life, &event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) => self.answer_state(id, ticket),
             Err(refusal) => self.answer(ticket, Err(Rejected::Event(refusal))),
@@ -63,7 +64,7 @@ impl Kernel {
 
     /// Returns the awaited jobs: those that are named, or all that the parent asked for.
     fn awaited(&self, parent: JobId, named: Option<&[JobId]>) -> Result<Vec<JobId>, Rejected> {
-        let own: BTreeSet<JobId> = self.links.of(parent).collect();
+        let own: BTreeSet<JobId> = self.relations.links.of(parent).collect();
         match named {
             None => Ok(own.into_iter().collect()),
             Some(named) => match named.iter().find(|job| !own.contains(job)) {
@@ -75,16 +76,16 @@ impl Kernel {
 
     fn note_wait(&mut self, id: JobId, jobs: Vec<JobId>) {
         self.forget_awaited(id);
-        let open: BTreeSet<_> = jobs.iter().copied().filter(|job| self.open.contains_key(&job)).collect();
+        let open: BTreeSet<_> = jobs.iter().copied().filter(|job| self.jobs.contains(*job)).collect();
         for job in &open {
-            self.waiters.entry(*job).or_default().insert(id);
+            self.relations.waiters.entry(*job).or_default().insert(id);
         }
         // An attempt that was about to resume has more to wait for.
-        let session = self.holders.get(&id).map(|hold| hold.session).filter(|_| !open.is_empty());
-        if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
+        let session = self.fleet.holder(id).filter(|_| !open.is_empty());
+        if let Some(state) = session.and_then(|session| self.fleet.session_mut(session)) {
             state.ready.retain(|ready| *ready != id);
         }
-        let wait = self.waits.entry(id).or_default();
+        let wait = self.relations.waits.entry(id).or_default();
         (wait.all, wait.open) = (jobs, open);
         self.lend_limits(id);
     }
@@ -95,7 +96,7 @@ impl Kernel {
         let borrowers = self.behind_all(id);
         let (mut lenders, mut next) = (BTreeSet::from([id]), vec![id]);
         while let Some(id) = next.pop().filter(|_| lenders.len() < LENT) {
-            let waiters = self.waiters.get(&id).into_iter().flatten();
+            let waiters = self.relations.waiters.get(&id).into_iter().flatten();
             next.extend(waiters.filter(|waiter| lenders.insert(**waiter)));
         }
         for lender in lenders {
@@ -108,8 +109,9 @@ impl Kernel {
     fn behind_all(&self, id: JobId) -> Vec<JobId> {
         let (mut found, mut next) = (BTreeSet::new(), vec![id]);
         while let Some(id) = next.pop().filter(|_| found.len() < LENT) {
-            let awaited = self.waits.get(&id).into_iter().flat_map(|wait| wait.open.iter().copied());
-            let entry = self.open.get(&id);
+            let awaited =
+                self.relations.waits.get(&id).into_iter().flat_map(|wait| wait.open.iter().copied());
+            let entry = self.jobs.get(id);
             let blocked = entry.filter(|entry| matches!(entry.life.state, State::Blocked(_)));
             let after = blocked.and_then(|entry| entry.spec.as_ref()).map_or(&[][..], |spec| &spec.after);
             let holder = blocked.and_then(|entry| match entry.life.state {
@@ -117,18 +119,18 @@ impl Kernel {
                 _ => None,
             });
             let all = awaited.chain(after.iter().copied()).chain(holder);
-            next.extend(all.filter(|job| self.open.contains_key(&job) && found.insert(*job)));
+            next.extend(all.filter(|job| self.jobs.contains(*job) && found.insert(*job)));
         }
         found.into_iter().collect()
     }
 
     fn forget_awaited(&mut self, id: JobId) {
-        let Some(wait) = self.waits.get_mut(&id) else { return };
+        let Some(wait) = self.relations.waits.get_mut(&id) else { return };
         for job in std::mem::take(&mut wait.open) {
-            if let Some(waiters) = self.waiters.get_mut(&job) {
+            if let Some(waiters) = self.relations.waiters.get_mut(&job) {
                 waiters.remove(&id);
                 if waiters.is_empty() {
-                    self.waiters.remove(&job);
+                    self.relations.waiters.remove(&job);
                 }
             }
         }
@@ -140,20 +142,20 @@ impl Kernel {
         if wait_ms == 0 {
             return self.waits_on(id, ticket);
         }
-        let until = self.now.mono.plus_ms(wait_ms);
-        let wait = self.waits.entry(id).or_default();
+        let until = self.env.mono().plus_ms(wait_ms);
+        let wait = self.relations.waits.entry(id).or_default();
         wait.told.push((ticket, until));
         let most = (wait.told.len() > WAITERS).then(|| wait.told.remove(0));
-        self.deadlines.waits.insert((until, id, ticket));
+        self.deadlines.set(Deadline::Wait(until, id, ticket));
         if let Some((ticket, until)) = most {
-            self.deadlines.waits.remove(&(until, id, ticket));
+            self.deadlines.clear(Deadline::Wait(until, id, ticket));
             self.waits_on(id, ticket);
         }
     }
 
     /// Answers a request that the attempt still waits.
     pub(crate) fn waits_on(&mut self, id: JobId, ticket: Ticket) {
-        let Some(wait) = self.waits.get_mut(&id) else { return };
+        let Some(wait) = self.relations.waits.get_mut(&id) else { return };
         wait.told.retain(|(told, _)| *told != ticket);
         let jobs = wait.all.clone();
         self.answer(ticket, Ok(Answer::Waited { jobs, over: false }));
@@ -172,7 +174,7 @@ impl Kernel {
 
     /// At start: a waiting attempt waits for all jobs that it asked for and that have not ended.
     pub(crate) fn wait_again(&mut self, id: JobId) {
-        let jobs = self.links.of(id).collect();
+        let jobs = self.relations.links.of(id).collect();
         self.note_wait(id, jobs);
         self.lend_slot(id);
         self.look_at_wait(id);
@@ -180,8 +182,8 @@ impl Kernel {
 
     /// The slot of a waiting attempt counts as free for its session.
     pub(crate) fn lend_slot(&mut self, id: JobId) {
-        let Some(session) = self.holders.get(&id).map(|hold| hold.session) else { return };
-        if let Some(state) = self.sessions.get_mut(&session) {
+        let Some(session) = self.fleet.holder(id) else { return };
+        if let Some(state) = self.fleet.session_mut(session) {
             state.suspended.insert(id);
         }
         self.count_lent(session);
@@ -189,7 +191,7 @@ impl Kernel {
 
     /// The attempt is no longer held, or it resumes: its slot no longer counts as free.
     pub(crate) fn take_slot(&mut self, id: JobId, session: SessionId) {
-        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let Some(state) = self.fleet.session_mut(session) else { return };
         state.ready.retain(|ready| *ready != id);
         if state.suspended.remove(&id) {
             self.count_lent(session);
@@ -197,9 +199,9 @@ impl Kernel {
     }
 
     pub(crate) fn count_lent(&mut self, session: SessionId) {
-        let Some(state) = self.sessions.get(&session) else { return };
+        let Some(state) = self.fleet.session(session) else { return };
         let (lent, credit) = (state.suspended.len(), state.credit);
-        let Some((id, vacancy)) = credit.and_then(|id| Some((id, self.vacancies.get_mut(&id)?))) else {
+        let Some((id, vacancy)) = credit.and_then(|id| Some((id, self.fleet.vacancy_mut(id)?))) else {
             return;
         };
         vacancy.lent = lent as u64;
@@ -211,8 +213,8 @@ impl Kernel {
 
     /// A job has ended: attempts that wait for it have one job less to wait for.
     pub(crate) fn awaited_ended(&mut self, job: JobId) {
-        for id in self.waiters.remove(&job).unwrap_or_default() {
-            if let Some(wait) = self.waits.get_mut(&id) {
+        for id in self.relations.waiters.remove(&job).unwrap_or_default() {
+            if let Some(wait) = self.relations.waits.get_mut(&id) {
                 wait.open.remove(&job);
             }
             self.look_at_wait(id);
@@ -221,12 +223,12 @@ impl Kernel {
 
     /// Checks whether everything that an attempt waits for has ended.
     pub(crate) fn look_at_wait(&mut self, id: JobId) {
-        let over = self.waits.get(&id).is_some_and(|wait| wait.open.is_empty());
-        let waits = self.open.get(&id).is_some_and(|entry| entry.waits_for_jobs());
-        let Some(session) = self.holders.get(&id).map(|hold| hold.session).filter(|_| over && waits) else {
+        let over = self.relations.waits.get(&id).is_some_and(|wait| wait.open.is_empty());
+        let waits = self.jobs.get(id).is_some_and(|entry| entry.waits_for_jobs());
+        let Some(session) = self.fleet.holder(id).filter(|_| over && waits) else {
             return;
         };
-        if let Some(state) = self.sessions.get_mut(&session)
+        if let Some(state) = self.fleet.session_mut(session)
             && !state.ready.contains(&id)
         {
             state.ready.push_back(id);
@@ -236,7 +238,7 @@ impl Kernel {
 
     /// Resumes attempts whose wait is over, in order, as far as their worker has room.
     pub(crate) fn resume_ready(&mut self, session: SessionId) {
-        let ready: Vec<_> = match self.sessions.get(&session) {
+        let ready: Vec<_> = match self.fleet.session(session) {
             Some(state) => state.ready.iter().copied().collect(),
             None => return,
         };
@@ -250,8 +252,8 @@ impl Kernel {
     /// Whether a worker has room for an attempt whose wait is over: a slot, what its job uses, and the places it has
     /// lent. A polling worker has not announced slots and manages them itself.
     fn can_resume(&self, session: SessionId, id: JobId) -> bool {
-        let Some(state) = self.sessions.get(&session).filter(|state| state.connected) else { return false };
-        let credit = state.credit.and_then(|credit| self.vacancies.get(&credit));
+        let Some(state) = self.fleet.session(session).filter(|state| state.connected) else { return false };
+        let credit = state.credit.and_then(|credit| self.fleet.vacancy(credit));
         let slot = credit.is_none_or(|credit| credit.free() > 0);
         slot && state.ready.contains(&id) && self.leaves_uses(state, id) && self.borrower(id).is_none()
     }
@@ -260,31 +262,32 @@ impl Kernel {
     fn leaves_uses(&self, state: &SessionState, id: JobId) -> bool {
         let uses = self.uses_of(id);
         let profile = state.profile.and_then(|profile| self.board.profile(profile));
-        let taken = self.workers.get(&state.worker).map(|worker| &worker.taken);
+        let taken = self.fleet.worker(&state.worker).map(|worker| &worker.taken);
         uses.is_empty()
             || profile.zip(taken).is_some_and(|((abilities, _), taken)| taken.leaves(abilities, &uses))
     }
 
     fn resume_or_later(&mut self, id: JobId) {
-        let Some(entry) = self.open.get(&id) else { return };
+        let Some(entry) = self.jobs.get(id) else { return };
         let claim = entry.life.claim;
         if entry.busy == Busy::Free {
             return self.resume(id, claim);
         }
-        let in_line = self.in_line.entry(id).or_default();
-        if !in_line.iter().any(|task| matches!(task.what, TaskKind::Resume(..))) {
-            in_line.push(TaskKind::Resume(id, claim).into());
+        if !self.jobs.has_in_line(id, |task| matches!(task.what, TaskKind::Resume(..))) {
+            self.jobs.line_up(id, TaskKind::Resume(id, claim).into());
         }
     }
 
     /// Resumes the attempt, if its worker still has room.
     pub(crate) fn resume(&mut self, id: JobId, claim: u32) {
-        let Some(session) = self.holders.get(&id).map(|hold| hold.session) else { return };
-        let Some(entry) = self.open.get(&id).filter(|entry| entry.life.claim == claim) else { return };
+        let Some(session) = self.fleet.holder(id) else { return };
+        let Some(entry) = self.jobs.get(id).filter(|entry| entry.life.claim == claim) else { return };
         if !self.can_resume(session, id) {
             return;
         }
-        let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Resume, self.now.wall) else { return };
+        let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Resume, self.env.wall()) else {
+            return;
+        };
         self.take_slot(id, session);
         self.live(id, *step);
         let jobs = self.end_wait(id, |jobs| Ok(Answer::Waited { jobs, over: true }));
@@ -294,10 +297,10 @@ impl Kernel {
     /// Removes the wait of an attempt, and answers the pending requests.
     fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Answer, Rejected>) -> Vec<JobId> {
         self.forget_awaited(id);
-        let Some(wait) = self.waits.remove(&id) else { return Vec::new() };
+        let Some(wait) = self.relations.waits.remove(&id) else { return Vec::new() };
         self.end_lending(id);
         for (ticket, until) in wait.told {
-            self.deadlines.waits.remove(&(until, id, ticket));
+            self.deadlines.clear(Deadline::Wait(until, id, ticket));
             self.answer(ticket, answer(wait.all.clone()));
         }
         wait.all

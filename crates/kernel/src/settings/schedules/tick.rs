@@ -34,19 +34,19 @@ fn made(submitted: &[Submitted]) -> Option<JobId> {
 impl Kernel {
     /// A schedule is due: its ticks get their jobs, or are skipped.
     pub(crate) fn tick_of(&mut self, name: &ScheduleName) {
-        let Some(kept) = self.schedules.get_mut(name) else { return };
+        let Some(kept) = self.settings.schedules.get_mut(name) else { return };
         kept.armed = None;
         if kept.busy || kept.config.schedule.paused {
             return;
         }
         let kept = kept.clone();
-        let now = self.now.wall;
+        let now = self.env.wall();
         let mut ticks = kept.config.schedule.due(kept.seen, now);
         let Some(&at) = ticks.last() else {
             return self.arm_schedule(name, kept.seen.max(now));
         };
         let skips = kept.config.schedule.overlap == Overlap::Skip;
-        if skips && kept.last.is_some_and(|(_, id)| self.open.contains_key(&id)) {
+        if skips && kept.last.is_some_and(|(_, id)| self.jobs.contains(id)) {
             return self.pass_ticks(Tick { name: name.clone(), kept, at });
         }
         // The job of an earlier tick would conflict with the later ones, or be their answer.
@@ -59,7 +59,7 @@ impl Kernel {
 
     /// Marks that ticks are in flight; nothing else is created for the schedule meanwhile.
     pub(crate) fn hold_schedule(&mut self, name: &ScheduleName) {
-        if let Some(kept) = self.schedules.get_mut(name) {
+        if let Some(kept) = self.settings.schedules.get_mut(name) {
             kept.busy = true;
         }
     }
@@ -104,13 +104,13 @@ impl Kernel {
 
     /// Checks a schedule again after a pause.
     pub(crate) fn look_later(&mut self, name: &ScheduleName) {
-        let later = self.now.wall.plus_ms(self.config.storage_rest_ms.max(1));
+        let later = self.env.wall().plus_ms(self.env.config().storage_rest_ms.max(1));
         self.look_at_schedule(name, Some(later));
     }
 
     /// Marks that nothing is in flight any more; returns whether something was.
     pub(crate) fn free_schedule(&mut self, name: &ScheduleName) -> bool {
-        self.schedules.get_mut(name).is_some_and(|kept| std::mem::take(&mut kept.busy))
+        self.settings.schedules.get_mut(name).is_some_and(|kept| std::mem::take(&mut kept.busy))
     }
 }
 

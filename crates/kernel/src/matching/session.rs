@@ -12,6 +12,7 @@ use crate::attempts::timing::Timing;
 use crate::kernel::{Kernel, TaskKind};
 use crate::matching::board::ProfileId;
 use crate::matching::resources::Allocation;
+use crate::upkeep::Deadline;
 
 /// The session of a worker.
 #[derive(Debug)]
@@ -47,16 +48,16 @@ pub(crate) struct Hold {
 
 impl Kernel {
     fn add_session(&mut self, worker: WorkerName, profile: Option<ProfileId>) -> SessionId {
-        let id = SessionId(self.secret());
-        let until = self.now.mono.plus_ms(self.config.lease_ms);
+        let id = SessionId(self.env.secret());
+        let until = self.env.mono().plus_ms(self.env.config().lease_ms);
         let connected = profile.is_some();
         let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
         let (suspended, ready, credit) = (BTreeSet::new(), VecDeque::new(), None);
-        self.workers.entry(worker.clone()).or_default().sessions.insert(id);
+        self.fleet.workers.entry(worker.clone()).or_default().sessions.insert(id);
         let state =
             SessionState { worker, profile, until, connected, attempts, vacancies, suspended, ready, credit };
-        self.sessions.insert(id, state);
-        self.deadlines.sessions.insert((until, id));
+        self.fleet.sessions.insert(id, state);
+        self.deadlines.set(Deadline::Session(until, id));
         id
     }
 
@@ -90,7 +91,7 @@ impl Kernel {
 
     /// Whether this is the current attempt of its job, and held by this worker.
     pub(crate) fn is_current(&self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) -> bool {
-        self.open.get(&attempt.job).is_some_and(|entry| {
+        self.jobs.get(attempt.job).is_some_and(|entry| {
             let held = entry.life.state.held();
             entry.life.claim == attempt.claim
                 && held.is_some_and(|held| held.lease.id == lease && held.lease.worker == *worker)
@@ -98,19 +99,19 @@ impl Kernel {
     }
 
     fn move_to(&mut self, id: JobId, session: SessionId) {
-        let (since, timing) = (self.now.mono, Timing::default());
+        let (since, timing) = (self.env.mono(), Timing::default());
         let new = Hold { session, since, check: None, timing, allocation: None };
-        let hold = self.holders.entry(id).or_insert(new);
+        let hold = self.fleet.holders.entry(id).or_insert(new);
         let before = std::mem::replace(&mut hold.session, session);
         self.take_slot(id, before);
-        if let Some(state) = self.sessions.get_mut(&before) {
+        if let Some(state) = self.fleet.sessions.get_mut(&before) {
             state.attempts.remove(&id);
         }
-        if let Some(state) = self.sessions.get_mut(&session) {
+        if let Some(state) = self.fleet.sessions.get_mut(&session) {
             state.attempts.insert(id);
         }
         self.balance(id);
-        if self.open.get(&id).is_some_and(|entry| entry.waits_for_jobs()) {
+        if self.jobs.get(id).is_some_and(|entry| entry.waits_for_jobs()) {
             self.lend_slot(id);
             self.ready_again(id, session);
         }
@@ -118,25 +119,26 @@ impl Kernel {
 
     /// Queues an attempt whose wait is over in its new session, which first announces its free slots.
     fn ready_again(&mut self, id: JobId, session: SessionId) {
-        let over = self.waits.get(&id).is_some_and(|wait| wait.open.is_empty());
-        if let Some(state) = self.sessions.get_mut(&session).filter(|_| over) {
+        let over = self.relations.awaited_by(id).is_some_and(BTreeSet::is_empty);
+        if let Some(state) = self.fleet.sessions.get_mut(&session).filter(|_| over) {
             state.ready.push_back(id);
         }
     }
 
     /// Sets the time at which a live attempt is checked, replacing any other.
     pub(crate) fn arm(&mut self, id: JobId, at: Mono) {
-        if let Some(hold) = self.holders.get_mut(&id) {
+        if let Some(hold) = self.fleet.holders.get_mut(&id) {
             if let Some(before) = hold.check.replace(at) {
-                self.deadlines.checks.remove(&(before, id));
+                self.deadlines.clear(Deadline::Check(before, id));
             }
-            self.deadlines.checks.insert((at, id));
+            self.deadlines.set(Deadline::Check(at, id));
         }
     }
 
     /// Registers a leased job found at start: its worker has one full term to reconnect.
     pub(crate) fn orphan(&mut self, id: JobId, worker: WorkerName) {
-        let known = self.sessions.iter().find(|(_, state)| state.profile.is_none() && state.worker == worker);
+        let known =
+            self.fleet.sessions.iter().find(|(_, state)| state.profile.is_none() && state.worker == worker);
         let session = match known {
             Some((&session, _)) => session,
             None => self.add_session(worker, None),
@@ -146,32 +148,32 @@ impl Kernel {
 
     /// Removes the holder of a job.
     pub(crate) fn let_go(&mut self, id: JobId) {
-        let Some(hold) = self.holders.remove(&id) else { return };
+        let Some(hold) = self.fleet.holders.remove(&id) else { return };
         if let Some(at) = hold.check {
-            self.deadlines.checks.remove(&(at, id));
+            self.deadlines.clear(Deadline::Check(at, id));
         }
         if let Some(at) = hold.timing.at {
-            self.deadlines.timeouts.remove(&(at, id));
+            self.deadlines.clear(Deadline::Timeout(at, id));
         }
         self.take_slot(id, hold.session);
-        if let Some(state) = self.sessions.get_mut(&hold.session) {
+        if let Some(state) = self.fleet.sessions.get_mut(&hold.session) {
             state.attempts.remove(&id);
         }
         self.free(hold.allocation);
     }
 
     pub(crate) fn renew(&mut self, session: SessionId) -> Result<Answer, Rejected> {
-        let until = self.now.mono.plus_ms(self.config.lease_ms);
-        let state = self.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
-        self.deadlines.sessions.remove(&(state.until, session));
+        let until = self.env.mono().plus_ms(self.env.config().lease_ms);
+        let state = self.fleet.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
+        self.deadlines.clear(Deadline::Session(state.until, session));
         state.until = until;
-        self.deadlines.sessions.insert((until, session));
+        self.deadlines.set(Deadline::Session(until, session));
         self.resume_ready(session);
         Ok(Answer::Noted)
     }
 
     pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Answer, Rejected> {
-        let state = self.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
+        let state = self.fleet.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
         state.connected = false;
         let worker = state.worker.clone();
         for vacancy in state.vacancies.clone() {
@@ -189,21 +191,21 @@ impl Kernel {
 
     /// Ends a session and all its leases.
     pub(crate) fn end_session(&mut self, session: SessionId) {
-        let Some(state) = self.sessions.get(&session) else { return };
+        let Some(state) = self.fleet.sessions.get(&session) else { return };
         for vacancy in state.vacancies.clone() {
             self.end_vacancy(vacancy, Ended::Gone);
         }
-        let Some(state) = self.sessions.remove(&session) else { return };
-        self.deadlines.sessions.remove(&(state.until, session));
+        let Some(state) = self.fleet.sessions.remove(&session) else { return };
+        self.deadlines.clear(Deadline::Session(state.until, session));
         if let Some(profile) = state.profile {
             self.board.part(profile);
         }
-        if let Some(worker) = self.workers.get_mut(&state.worker) {
+        if let Some(worker) = self.fleet.workers.get_mut(&state.worker) {
             worker.sessions.remove(&session);
         }
         self.gone(&state.worker);
         for id in state.attempts {
-            if let Some(entry) = self.open.get(&id) {
+            if let Some(entry) = self.jobs.get(id) {
                 let claim = entry.life.claim;
                 self.enqueue(TaskKind::LeaseEnd(id, claim, session).into());
             }

@@ -35,15 +35,15 @@ impl Kernel {
         if let Err(refused) = self.check_call(parent, &call) {
             return self.answer(ticket, Err(refused));
         }
-        if self.links.giving.contains(&(parent, call.clone())) {
-            return self.links.waiting.push(task);
+        if self.relations.links.giving.contains(&(parent, call.clone())) {
+            return self.relations.links.waiting.push(task);
         }
         let submitted = |id, disposition| Ok(Answer::Submitted(vec![Submitted { id, disposition }]));
-        if let Some(known) = self.links.get(parent, &call) {
-            if self.open.contains_key(&known) {
+        if let Some(known) = self.relations.links.get(parent, &call) {
+            if self.jobs.contains(known) {
                 return self.answer(ticket, submitted(known, Disposition::Joined));
             }
-            match self.cached.get(&known) {
+            match self.jobs.completed(known) {
                 Some((job, _)) if matches!(job.life.state, State::Succeeded(_)) => {
                     return self.answer(ticket, submitted(known, Disposition::Reused));
                 }
@@ -64,9 +64,9 @@ impl Kernel {
             if fits { Ok(()) } else { Err(Rejected::Bound { field, given, least, most }) }
         };
         bound("call length", call.len(), 1, CALL_BYTES)?;
-        let new = usize::from(self.links.get(parent, call).is_none());
-        bound("sub-jobs", self.links.count(parent) + new, 0, SUB_JOBS)?;
-        let held = self.open.get(&parent).and_then(|entry| entry.life.state.held());
+        let new = usize::from(self.relations.links.get(parent, call).is_none());
+        bound("sub-jobs", self.relations.links.count(parent) + new, 0, SUB_JOBS)?;
+        let held = self.jobs.get(parent).and_then(|entry| entry.life.state.held());
         if held.is_some_and(|held| held.stop.is_some()) {
             return Err(Rejected::Event(jobhall_core::IllegalTransition::Stopping));
         }
@@ -75,40 +75,40 @@ impl Kernel {
 
     fn make_sub_job(&mut self, submit: Submit, call: Call, ticket: Ticket, task: Task) {
         let Some(ids) = self.take_ids(1) else {
-            self.for_ids.push(task);
+            self.ids.wait(task);
             return self.ask_for_ids(1);
         };
         self.ask_for_ids(0);
-        self.links.giving.insert((call.attempt.job, call.call.clone()));
-        self.links.expect(call.attempt.job);
+        self.relations.links.giving.insert((call.attempt.job, call.call.clone()));
+        self.relations.links.expect(call.attempt.job);
         self.submit_with(submit, ids, Some(call), ReplyTo::Ticket(ticket));
     }
 
     /// A call is finished: it resulted in this job, or failed.
     pub(crate) fn call_settled(&mut self, call: &Call, job: Option<JobId>) {
         let parent = call.attempt.job;
-        self.links.giving.remove(&(parent, call.call.clone()));
+        self.relations.links.giving.remove(&(parent, call.call.clone()));
         if let Some(job) = job {
-            self.links.add(call.to(job));
-            if !self.open.contains_key(&parent) {
+            self.relations.links.add(call.to(job));
+            if !self.jobs.contains(parent) {
                 self.unlink(parent);
             }
         }
-        for task in std::mem::take(&mut self.links.waiting) {
+        for task in std::mem::take(&mut self.relations.links.waiting) {
             self.enqueue(task);
         }
     }
 
     /// Cancels a sub-job that no job wants any more, because its parents have ended.
     pub(crate) fn orphan_of(&mut self, id: JobId, task: Task) {
-        let Some(entry) = self.open.get(&id) else { return };
+        let Some(entry) = self.jobs.get(id) else { return };
         let Some(parent) = entry.spec.as_ref().and_then(|spec| spec.parent) else { return };
-        if self.links.is_wanted(id) || self.open.contains_key(&parent) {
+        if self.relations.links.is_wanted(id) || self.jobs.contains(parent) {
             return;
         }
         let failure =
             Failure::new("parent_ended", format!("job {parent}, which had asked for it, has ended"));
-        if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.now.wall) {
+        if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.env.wall()) {
             self.send_step(id, *step, task);
         }
     }

@@ -19,6 +19,7 @@ use crate::api::request::{Submit, SubmitJob};
 use crate::commits::settle::Pending;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::submit::check_job;
+use crate::upkeep::Deadline;
 
 pub(crate) use tick::Tick;
 
@@ -87,13 +88,13 @@ impl Kernel {
     /// Stores or removes a schedule in memory, and waits for its next tick.
     fn keep_schedule(&mut self, name: &ScheduleName, kept: Option<ScheduleState>) {
         let before = match kept {
-            Some(kept) => self.schedules.insert(name.clone(), kept),
-            None => self.schedules.remove(name),
+            Some(kept) => self.settings.schedules.insert(name.clone(), kept),
+            None => self.settings.schedules.remove(name),
         };
         if let Some(at) = before.and_then(|before| before.armed) {
-            self.deadlines.ticks.remove(&(at, name.clone()));
+            self.deadlines.clear(Deadline::Tick(at, name.clone()));
         }
-        let seen = self.schedules.get(name).map(|kept| kept.seen);
+        let seen = self.settings.schedules.get(name).map(|kept| kept.seen);
         if let Some(seen) = seen {
             self.arm_schedule(name, seen);
         }
@@ -101,31 +102,31 @@ impl Kernel {
 
     /// Waits for the first tick after this moment.
     fn arm_schedule(&mut self, name: &ScheduleName, after: Time) {
-        let Some(kept) = self.schedules.get(name).filter(|kept| !kept.busy) else { return };
+        let Some(kept) = self.settings.schedules.get(name).filter(|kept| !kept.busy) else { return };
         let schedule = &kept.config.schedule;
         let tick = if schedule.paused { None } else { schedule.next_tick(after) };
         self.look_at_schedule(name, tick);
     }
 
     fn look_at_schedule(&mut self, name: &ScheduleName, at: Option<Time>) {
-        let Some(kept) = self.schedules.get_mut(name) else { return };
+        let Some(kept) = self.settings.schedules.get_mut(name) else { return };
         if let Some(before) = kept.armed.take() {
-            self.deadlines.ticks.remove(&(before, name.clone()));
+            self.deadlines.clear(Deadline::Tick(before, name.clone()));
         }
         kept.armed = at;
         if let Some(at) = at {
-            self.deadlines.ticks.insert((at, name.clone()));
+            self.deadlines.set(Deadline::Tick(at, name.clone()));
         }
     }
 
     pub(crate) fn all_schedules(&self) -> Answer {
-        let shown = self.schedules.iter().map(|(name, kept)| self.shown_schedule(name, kept));
+        let shown = self.settings.schedules.iter().map(|(name, kept)| self.shown_schedule(name, kept));
         Answer::Schedules(shown.collect())
     }
 
     fn shown_schedule(&self, name: &ScheduleName, kept: &ScheduleState) -> ShownSchedule {
         let schedule = &kept.config.schedule;
-        let next = || schedule.next_tick(kept.seen.max(self.now.wall));
+        let next = || schedule.next_tick(kept.seen.max(self.env.wall()));
         ShownSchedule {
             name: name.clone(),
             version: kept.version,
@@ -143,7 +144,7 @@ impl Kernel {
         ticket: Ticket,
         rounds: u8,
     ) {
-        let before = self.schedules.get(&name);
+        let before = self.settings.schedules.get(&name);
         let version = before.map_or(0, |kept| kept.version);
         let checked = config.as_deref().map_or(Ok(()), |config| self.check_schedule(config, version == 0));
         if let Err(refused) = checked {
@@ -179,7 +180,7 @@ impl Kernel {
         if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
             return Err(Rejected::NotScheduled(field));
         }
-        if new && self.schedules.len() >= SCHEDULES {
+        if new && self.settings.schedules.len() >= SCHEDULES {
             return Err(Rejected::SchedulesFull(SCHEDULES));
         }
         Ok(())
@@ -188,7 +189,7 @@ impl Kernel {
     /// Returns a schedule with another configuration. If its times have changed or it was paused, it starts from now:
     /// ticks it would have had are not made. It never goes back before the ticks that were handled.
     fn configured(&self, before: Option<&ScheduleState>, config: Arc<ScheduleConfig>) -> ScheduleState {
-        let now = self.now.wall;
+        let now = self.env.wall();
         let goes_on = |kept: &&ScheduleState| {
             let (was, is) = (&kept.config.schedule, &config.schedule);
             was.when == is.when && was.zone == is.zone && !was.paused
@@ -247,7 +248,7 @@ impl Kernel {
 
     /// Creates the job of a schedule now. This is not a tick and does not change the schedule.
     pub(crate) fn run_schedule(&mut self, name: &ScheduleName, ticket: Ticket) {
-        let Some(kept) = self.schedules.get(name) else {
+        let Some(kept) = self.settings.schedules.get(name) else {
             return self.answer(ticket, Err(Rejected::NoSuchSchedule(name.clone())));
         };
         let job = SubmitJob { schedule: Some(name.clone()), ..kept.config.job.clone() };
