@@ -1,7 +1,5 @@
 //! A worker implemented as a function, with the typed client.
 
-use std::time::Duration;
-
 use jobhall_client::{Applied, Client};
 use jobhall_protocol::{Outcome, Vacancy};
 use serde_json::{Value, json};
@@ -115,8 +113,9 @@ async fn the_lease_is_kept_while_a_function_runs_and_a_cancel_stops_it() {
     let hall = TestServer::with(quick()).await;
     let client = worker(&hall);
     let [kept, cancelled] = [submit(&hall, &json!(1)).await, submit(&hall, &json!(2)).await];
+    let (lost, is_lost) = oneshot::channel();
     let slow = |_| async {
-        tokio::time::sleep(Duration::from_secs(8)).await;
+        is_lost.await.unwrap();
         Ok::<_, String>("done")
     };
     let (begun, has_begun) = oneshot::channel();
@@ -132,7 +131,17 @@ async fn the_lease_is_kept_while_a_function_runs_and_a_cancel_stops_it() {
         hall.post(&format!("/api/v1/jobs/{cancelled}/cancel"), "").await;
         is_stopped.await.unwrap_err();
     };
-    let (first, second, ()) = tokio::join!(first, second, cancel);
+    // A lease that began later than that of the function and is not renewed.
+    let silent = async {
+        hall.until(kept, "accepted").await;
+        let id = hall.submit(r#"{"type":"silent"}"#).await;
+        let reply = hall.work("/api/v1/vacancies", r#"{"slots":1,"accepts":"type=silent"}"#).await;
+        let attempt = &reply.json()["attempts"][0];
+        assert_eq!(hall.word(attempt, "accept", b"").await.status, 200);
+        hall.until(id, "retrying").await;
+        lost.send(()).unwrap();
+    };
+    let (first, second, (), ()) = tokio::join!(first, second, cancel, silent);
     let (first, second) = (first.unwrap(), second.unwrap());
     assert!(matches!(&first, Applied::Ended { state, .. } if state == "succeeded"), "{first:?}");
     assert!(matches!(&second, Applied::Ended { outcome: Outcome::Cancelled, .. }), "{second:?}");

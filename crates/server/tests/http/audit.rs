@@ -1,8 +1,6 @@
-use std::time::Duration;
-
 use serde_json::Value;
 
-use crate::server::TestServer;
+use crate::server::{TestServer, wait_until};
 
 async fn acts(hall: &TestServer, query: &str) -> Value {
     let reply = hall.send("GET", &format!("/api/v1/audit{query}"), &hall.admin, &[], b"").await;
@@ -60,12 +58,7 @@ async fn wrong_tokens_are_written_down_once_a_minute_without_what_they_were() {
     for _ in 0..5 {
         hall.send("GET", "/api/v1/jobs", "jh_wrong", &[], b"").await.problem(401, "unauthorized");
     }
-    for _ in 0..800 {
-        if !words(&acts(&hall, "").await).is_empty() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
+    wait_until("an act", async || !words(&acts(&hall, "").await).is_empty()).await;
     let page = acts(&hall, "").await;
     assert_eq!(words(&page), ["127.0.0.1 wrong_token "]);
     assert!(!page.to_string().contains("jh_wrong"));

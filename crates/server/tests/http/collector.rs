@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use jobhall_engine::Config;
 
 use crate::artifacts::{files, started};
-use crate::server::TestServer;
+use crate::server::{TestServer, wait_until};
 
 /// Sets the modification time of all files below a directory to two hours ago.
 fn age(path: &Path) {
@@ -18,18 +18,7 @@ fn age(path: &Path) {
     }
 }
 
-async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    for _ in 0..1_200 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("{what} did not come");
-}
-
-/// Waits until a complete collection was made after this call: twice it adds a file that a collection processes last
-/// and waits for its removal.
+/// Waits until a whole walk was made from here on: what a walk looks at last is gone in the second that finds it.
 async fn whole_walk(blobs: &Path) {
     for _ in 0..2 {
         let last: PathBuf = blobs.join("logs/ff");
@@ -37,7 +26,7 @@ async fn whole_walk(blobs: &Path) {
         let orphan = last.join(format!("{}-1", (1_u64 << 40) + 0xff));
         fs::write(&orphan, b"nobody's").unwrap();
         age(&last);
-        until("a walk", async || !orphan.exists()).await;
+        wait_until("a walk", async || !orphan.exists()).await;
     }
 }
 
@@ -68,7 +57,12 @@ async fn what_retention_removed_takes_its_blobs_along_and_nothing_else_goes() {
     // Retention keeps one completed job: the newest.
     let keep = hall.send("PUT", "/api/v1/types/a", &hall.admin, &[], br#"{"keep_count":1}"#).await;
     assert_eq!(keep.status, 200, "{}", keep.text());
-    until("retention", async || hall.get(&format!("/api/v1/jobs/{gone}")).await.status == 404).await;
+    wait_until("retention", async || {
+        let listed = hall.get("/api/v1/jobs").await.json();
+        listed["items"].as_array().unwrap().iter().all(|job| job["id"] != gone)
+    })
+    .await;
+    assert_eq!(hall.get(&format!("/api/v1/jobs/{gone}")).await.status, 404);
     age(&blobs);
     whole_walk(&blobs).await;
     assert_eq!((files(&blobs.join("objects")), files(&blobs.join("artifacts"))), (3, 2));

@@ -94,9 +94,7 @@ async fn a_vacancy_parked_at_one_follower_is_woken_by_a_job_from_another() {
     let parked = async {
         let mut parked =
             hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], br#"{"slots":1,"wait_s":30}"#).await;
-        while !hall.get("/api/v1/workers").await.text().contains("\"w\"") {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        hall.until_offered("w", 1).await;
         let client = Client::new(&format!("http://{}", other.address), Some(&hall.client)).unwrap();
         let job = serde_json::from_str(r#"{"type":"a"}"#).unwrap();
         let made = client.submit(&job, None).await.unwrap();
@@ -204,9 +202,7 @@ async fn whatever_waits_at_a_leadership_or_a_follower_is_ended_when_the_node_bec
         ];
         // Both requests are in progress: the first is listed, the second has received a head.
         read_until(&mut waiting[1], "\r\n\r\n").await;
-        while !hall.get("/api/v1/workers").await.text().contains("\"w\"") {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        hall.until_offered("w", 1).await;
         if at_leadership {
             holder.shut("gone").await;
         } else {

@@ -1,8 +1,6 @@
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use crate::server::{Reply, TestServer, quick, read_until};
+use crate::server::{Reply, TestServer, quick, read_until, wait_for};
 
 const PATH: &str = "/api/v1/groups";
 
@@ -18,16 +16,10 @@ async fn show(hall: &TestServer, id: &Value) -> Value {
     hall.get(&format!("{PATH}/{id}")).await.json()
 }
 
-/// Waits until the group has ended, and returns it.
-async fn ended(hall: &TestServer, id: &Value) -> Value {
-    for _ in 0..1_000 {
-        let group = show(hall, id).await;
-        if !group["completed_at"].is_null() {
-            return group;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("group {id} does not end: {}", show(hall, id).await);
+/// Waits until the group has ended.
+async fn until_ended(hall: &TestServer, id: &Value) -> Value {
+    let ended = async || Some(show(hall, id).await).filter(|group| !group["completed_at"].is_null());
+    wait_for(&format!("the end of group {id}"), ended).await
 }
 
 async fn end(hall: &TestServer, outcome: &str) -> u64 {
@@ -87,7 +79,7 @@ async fn l21_a_set_of_jobs_is_created_and_followed_as_one() {
     assert!(!seen.contains(&format!(r#""id":{stranger},"#)), "only jobs of the group: {seen}");
     assert_eq!(show(&hall, &id).await["completed_at"], Value::Null, "it accepts more jobs");
     assert_eq!(verb(&hall, &id, "close").await.status, 200);
-    let group = ended(&hall, &id).await;
+    let group = until_ended(&hall, &id).await;
     assert_eq!((&group["state"], counts(&group)), (&json!("failed"), [3, 0, 0, 2, 1, 0, 0]));
     verb(&hall, &id, "close").await.json();
 
@@ -102,7 +94,7 @@ async fn l21_a_set_of_jobs_is_created_and_followed_as_one() {
     assert_eq!((&new["retry_of"], &new["closed"], counts(&new)), (&id, &json!(true), [1, 1, 0, 0, 0, 0, 0]));
     assert_eq!(reply.header("location"), Some(format!("{PATH}/{}", new["id"]).as_str()));
     end(&hall, "succeeded").await;
-    let new = ended(&hall, &new["id"]).await;
+    let new = until_ended(&hall, &new["id"]).await;
     assert_eq!((&new["state"], &new["name"]), (&json!("succeeded"), &json!("nightly")));
     let page = hall.get(&format!("{PATH}?limit=1")).await;
     assert_eq!(page.json()["items"], json!([new]));
@@ -128,7 +120,7 @@ async fn a_group_is_cancelled_as_one_and_says_why() {
     let error = hall.get(&format!("/api/v1/jobs/{last}")).await.json()["error"]["reason"].clone();
     assert_eq!(error, "no_longer_wanted");
     hall.word(&held, "outcome", br#"{"outcome":"succeeded"}"#).await;
-    let group = ended(&hall, &id).await;
+    let group = until_ended(&hall, &id).await;
     assert_eq!((&group["state"], counts(&group)), (&json!("cancelled"), [3, 0, 0, 0, 0, 0, 3]));
     assert_eq!(verb(&hall, &id, "cancel").await.status, 200, "a repetition changes nothing");
     let acts = hall.send("GET", "/api/v1/audit", &hall.admin, &[], b"").await.json();
@@ -141,7 +133,7 @@ async fn what_cannot_be_done_with_a_group_is_refused_by_name() {
     let hall = TestServer::start().await;
     let open = create(&hall, &json!({"jobs": [once()]})).await["id"].clone();
     let empty = create(&hall, &json!({"closed": true})).await["id"].clone();
-    ended(&hall, &empty).await;
+    until_ended(&hall, &empty).await;
     verb(&hall, &open, "retry").await.problem(409, "conflict");
     assert_eq!(
         verb(&hall, &empty, "retry").await.problem(409, "conflict"),
@@ -158,7 +150,7 @@ async fn what_cannot_be_done_with_a_group_is_refused_by_name() {
     let before = hall.get("/api/v1/jobs").await.json();
     let into = |id: &Value| json!({"type": "t", "group": id}).to_string();
     let closed = create(&hall, &json!({"jobs": [], "closed": true})).await["id"].clone();
-    ended(&hall, &closed).await;
+    until_ended(&hall, &closed).await;
     hall.post("/api/v1/jobs", &into(&json!(999))).await.problem(404, "not_found");
     hall.post("/api/v1/jobs", &into(&closed)).await.problem(409, "group_closed");
     verb(&hall, &open, "close").await;
@@ -292,7 +284,7 @@ async fn a_group_that_is_made_again_under_the_same_key_is_the_same() {
     hall.send("POST", PATH, &hall.client, &key, b"{}").await.problem(409, "idempotency_key_reused");
     end(&hall, "failed").await;
     end(&hall, "succeeded").await;
-    ended(&hall, &made[0]["id"]).await;
+    until_ended(&hall, &made[0]["id"]).await;
     let path = format!("{PATH}/{}/retry", made[0]["id"]);
     let key = [("Idempotency-Key", "r")];
     let mut made = Vec::new();

@@ -1,9 +1,8 @@
 //! Compares each metric with what happened.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
-use crate::server::TestServer;
+use crate::server::{TestServer, wait_for};
 
 /// The samples of an exposition, by name with labels as written.
 struct Samples(BTreeMap<String, f64>);
@@ -11,15 +10,9 @@ struct Samples(BTreeMap<String, f64>);
 impl Samples {
     /// Reads until the server has closed the connections of earlier requests, which are already closed on this side.
     async fn read(hall: &TestServer) -> Samples {
-        let end = Instant::now() + Duration::from_secs(30);
-        loop {
-            let samples = Samples::read_once(hall).await;
-            if samples.get("jobhall_connections") == 1.0 {
-                return samples;
-            }
-            assert!(Instant::now() < end, "connections stay");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let alone = |samples: &Samples| samples.get("jobhall_connections") == 1.0;
+        let settled = async || Some(Samples::read_once(hall).await).filter(alone);
+        wait_for("earlier connections are gone", settled).await
     }
 
     async fn read_once(hall: &TestServer) -> Samples {

@@ -1,9 +1,7 @@
-use std::time::Duration;
-
 use jobhall_store::{SettingKind, SettingWrite, Unit};
 use serde_json::{Value, json};
 
-use crate::server::{TestServer, quick};
+use crate::server::{TestServer, quick, wait_for};
 
 const PATH: &str = "/api/v1/operations";
 
@@ -15,16 +13,11 @@ async fn start(hall: &TestServer, body: &Value) -> Value {
     operation
 }
 
-/// Waits until the operation has ended, and returns it.
-async fn ended(hall: &TestServer, id: &Value) -> Value {
-    for _ in 0..1_000 {
-        let operation = hall.get(&format!("{PATH}/{id}")).await.json();
-        if operation["state"] != "running" {
-            return operation;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("operation {id} does not end");
+/// Waits until the operation has ended.
+async fn until_ended(hall: &TestServer, id: &Value) -> Value {
+    let shown = async || hall.get(&format!("{PATH}/{id}")).await.json();
+    let ended = async || Some(shown().await).filter(|operation| operation["state"] != "running");
+    wait_for(&format!("the end of operation {id}"), ended).await
 }
 
 async fn many(hall: &TestServer, count: usize, job: &str) -> Vec<u64> {
@@ -55,7 +48,7 @@ async fn all_that_match_are_cancelled_and_nothing_else() {
     let started = start(&hall, &json!({"verb": "cancel", "filter": {"type": "a", "state": "queued"}})).await;
     assert_eq!((started["total"].as_u64(), started["who"].as_str()), (Some(250), Some("admin")));
     let later = hall.submit(r#"{"type":"a"}"#).await;
-    let operation = ended(&hall, &started["id"]).await;
+    let operation = until_ended(&hall, &started["id"]).await;
     assert_eq!(operation["state"], "succeeded", "{operation}");
     assert_eq!(counts(&operation), [Some(250), Some(250), Some(0), Some(0)]);
     assert_eq!(count(&hall, "state=cancelled&type=a").await, 250);
@@ -64,7 +57,7 @@ async fn all_that_match_are_cancelled_and_nothing_else() {
     let why = hall.get("/api/v1/jobs/1").await.json()["error"]["explanation"].as_str().unwrap().to_owned();
     assert_eq!(why, format!("cancelled by operation {} of admin", started["id"]));
     let again = start(&hall, &json!({"verb": "cancel", "filter": {"type": "a"}, "up_to": 100})).await;
-    let again = ended(&hall, &again["id"]).await;
+    let again = until_ended(&hall, &again["id"]).await;
     assert_eq!(counts(&again), [Some(100), Some(0), Some(0), Some(100)], "completed ones are skipped");
     let listed = hall.get(PATH).await.json();
     assert_eq!(listed["items"], json!([again, operation]));
@@ -80,12 +73,12 @@ async fn a_dry_run_counts_and_changes_nothing() {
     many(&hall, 120, r#"{"type":"a","key":null,"params":{"n":"needle"}}"#).await;
     let filter = json!({"q": "NEEDLE"});
     let started = start(&hall, &json!({"verb": "cancel", "filter": filter, "dry_run": true})).await;
-    let operation = ended(&hall, &started["id"]).await;
+    let operation = until_ended(&hall, &started["id"]).await;
     assert_eq!(counts(&operation), [Some(120), Some(0), Some(0), Some(0)]);
     assert_eq!(operation["up_to"].as_u64(), Some(120));
     assert_eq!(count(&hall, "state=queued").await, 120);
     let empty = start(&hall, &json!({"verb": "cancel", "filter": {"type": "none"}})).await;
-    assert_eq!(counts(&ended(&hall, &empty["id"]).await), [Some(0); 4]);
+    assert_eq!(counts(&until_ended(&hall, &empty["id"]).await), [Some(0); 4]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,7 +90,7 @@ async fn completed_jobs_are_deleted_and_pending_ones_are_not() {
     }
     let body = json!({"verb": "delete", "filter": {"type": "a"}});
     hall.post(PATH, &body.to_string()).await.problem(403, "forbidden");
-    let operation = ended(&hall, &start(&hall, &body).await["id"]).await;
+    let operation = until_ended(&hall, &start(&hall, &body).await["id"]).await;
     assert_eq!(counts(&operation), [Some(5), Some(3), Some(0), Some(2)]);
     for id in &jobs[..3] {
         hall.get(&format!("/api/v1/jobs/{id}")).await.problem(404, "not_found");
@@ -105,7 +98,7 @@ async fn completed_jobs_are_deleted_and_pending_ones_are_not() {
     assert_eq!(hall.state(jobs[4]).await, "queued");
     let body = json!({"verb": "delete", "all": true});
     assert_eq!(
-        counts(&ended(&hall, &start(&hall, &body).await["id"]).await),
+        counts(&until_ended(&hall, &start(&hall, &body).await["id"]).await),
         [Some(2), Some(0), Some(0), Some(2)]
     );
 }
@@ -139,17 +132,17 @@ async fn an_operation_goes_on_after_a_restart_and_retries_nothing_twice() {
     let jobs = many(&hall, 150, r#"{"type":"a"}"#).await;
     let keyed = hall.submit(r#"{"type":"a","key":"k"}"#).await;
     let cancel = start(&hall, &json!({"verb": "cancel", "filter": {"type": "a"}})).await;
-    ended(&hall, &cancel["id"]).await;
+    until_ended(&hall, &cancel["id"]).await;
     let holder = hall.submit(r#"{"type":"a","key":"k"}"#).await;
     let retry = start(&hall, &json!({"verb": "retry", "filter": {"state": "cancelled"}})).await;
-    let operation = ended(&hall, &retry["id"]).await;
+    let operation = until_ended(&hall, &retry["id"]).await;
     assert_eq!(counts(&operation), [Some(151), Some(150), Some(1), Some(0)]);
     let error = operation["error"].as_str().unwrap();
     assert!(error.contains(&format!("job {keyed}:")) && error.contains(&format!("job {holder}")), "{error}");
     assert_eq!(count(&hall, "state=queued").await, 151);
     forget_progress(&hall, retry["id"].as_u64().unwrap(), false).await;
     let hall = hall.restart(quick()).await;
-    let operation = ended(&hall, &retry["id"]).await;
+    let operation = until_ended(&hall, &retry["id"]).await;
     assert_eq!((&operation["state"], operation["done"].as_u64()), (&json!("succeeded"), Some(150)));
     assert_eq!(count(&hall, "state=queued").await, 151, "each was retried once");
     let newest = hall.get("/api/v1/jobs?limit=1").await.json()["items"][0].clone();
@@ -161,12 +154,12 @@ async fn an_operation_is_stopped_on_request() {
     let hall = TestServer::with(quick()).await;
     many(&hall, 20, r#"{"type":"a"}"#).await;
     let body = json!({"verb": "cancel", "filter": {"type": "none"}});
-    let operation = ended(&hall, &start(&hall, &body).await["id"]).await;
+    let operation = until_ended(&hall, &start(&hall, &body).await["id"]).await;
     let path = format!("{PATH}/{}/cancel", operation["id"]);
     hall.post(&path, "").await.problem(409, "conflict");
     forget_progress(&hall, operation["id"].as_u64().unwrap(), true).await;
     let hall = hall.restart(quick()).await;
-    let operation = ended(&hall, &operation["id"]).await;
+    let operation = until_ended(&hall, &operation["id"]).await;
     assert_eq!(operation["state"], "cancelled", "{operation}");
     assert_eq!(hall.post(&path, "").await.json()["state"], "cancelled", "a repetition returns the same");
     hall.post(&format!("{PATH}/999/cancel"), "").await.problem(404, "not_found");

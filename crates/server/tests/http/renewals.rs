@@ -1,9 +1,7 @@
-use std::time::Duration;
-
 use jobhall_server::Role;
 use serde_json::{Value, json};
 
-use crate::server::{TestServer, quick};
+use crate::server::{TestServer, quick, wait_until};
 
 fn renewal(attempts: &[&Value]) -> String {
     let held: Vec<_> =
@@ -28,13 +26,14 @@ async fn a_renewed_lease_lives_and_a_silent_one_is_lost() {
     let hall = TestServer::with(quick()).await;
     let [kept, silent] = [hall.submit(r#"{"type":"a"}"#).await, hall.submit(r#"{"type":"a"}"#).await];
     let (first, _second) = (accepted(&hall).await, accepted(&hall).await);
-    for _ in 0..14 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+    // The lease of the first began before that of the second.
+    wait_until("the silent lease is lost", async || {
         let answer = renew(&hall, &[&first]).await;
         assert_eq!(answer["kept"], json!([first["id"]]), "{answer}");
-    }
+        hall.state(silent).await == "retrying"
+    })
+    .await;
     assert_eq!(hall.state(kept).await, "accepted");
-    hall.until(silent, "retrying").await;
     assert_eq!(hall.word(&first, "outcome", br#"{"outcome":"succeeded"}"#).await.status, 200);
     let answer = renew(&hall, &[&first]).await;
     assert_eq!((&answer["kept"], &answer["lost"]), (&json!([]), &json!([first["id"]])));

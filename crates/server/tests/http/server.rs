@@ -1,7 +1,7 @@
 //! A server on a free port with a store in a temporary directory, and a minimal client.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jobhall_blobs::Blobs;
 use jobhall_engine::{Config, Engine, SystemClock};
@@ -161,13 +161,24 @@ impl TestServer {
 
     /// Waits until the job is in this state.
     pub async fn until(&self, id: u64, state: &str) {
-        for _ in 0..400 {
-            if self.state(id).await == state {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("job {id} is {} and not {state}", self.state(id).await);
+        wait_until(&format!("job {id} is {state}"), async || self.state(id).await == state).await;
+    }
+
+    /// The workers that are listed, each with the slots that it offers.
+    pub async fn workers(&self) -> Vec<Value> {
+        self.get("/api/v1/workers").await.json()["items"].as_array().unwrap().clone()
+    }
+
+    /// Waits until the vacancies of this worker offer so many slots.
+    pub async fn until_offered(&self, worker: &str, slots: u64) {
+        let offers = |item: &Value| item["name"] == worker && item["slots"] == slots;
+        let what = format!("{worker} offers {slots} slots");
+        wait_until(&what, async || self.workers().await.iter().any(offers)).await;
+    }
+
+    /// Waits until no worker is listed.
+    pub async fn until_no_worker(&self) {
+        wait_until("no worker is listed", async || self.workers().await.is_empty()).await;
     }
 
     pub async fn send(
@@ -231,25 +242,33 @@ pub fn nodes() -> Nodes {
     })
 }
 
-/// The previous store may need a moment to release its file.
-async fn open_store(dir: &TempDir, options: jobhall_store_sqlite::Options) -> Sqlite {
-    for _ in 0..200 {
-        if let Ok(store) = Sqlite::open(dir.path().join("hall.db"), options.clone()) {
-            return store;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    Sqlite::open(dir.path().join("hall.db"), options).unwrap()
+/// Waits until a condition holds, and panics if it does not hold within 30 seconds.
+pub async fn wait_until(what: &str, holds: impl AsyncFn() -> bool) {
+    wait_for(what, async || holds().await.then_some(())).await;
 }
 
-async fn open_blobs(dir: &TempDir) -> Blobs {
-    for _ in 0..200 {
-        if let Ok(blobs) = Blobs::open(&dir.path().join("blobs")) {
-            return blobs;
+/// Waits until there is a value, and panics if there is none within 30 seconds.
+pub async fn wait_for<T>(what: &str, value: impl AsyncFn() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(value) = value().await {
+            return value;
         }
-        tokio::time::sleep(Duration::from_millis(25)).await;
+        assert!(Instant::now() < end, "not within 30 s: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Blobs::open(&dir.path().join("blobs")).unwrap()
+}
+
+/// Opens the store once the previous server has closed its file.
+async fn open_store(dir: &TempDir, options: jobhall_store_sqlite::Options) -> Sqlite {
+    let path = dir.path().join("hall.db");
+    wait_for("the store is free", async || Sqlite::open(&path, options.clone()).ok()).await
+}
+
+/// Opens the blobs once the previous server has closed them.
+pub async fn open_blobs(dir: &TempDir) -> Blobs {
+    let path = dir.path().join("blobs");
+    wait_for("the blobs are free", async || Blobs::open(&path).ok()).await
 }
 
 #[derive(Debug)]

@@ -79,7 +79,7 @@ async fn a_hall_that_stops_ends_what_waits_and_finishes_what_is_under_way() {
     let mut poll = hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], body).await;
     let mut events = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
     read_until(&mut events, "retry: 2000").await;
-    while hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().is_empty() {}
+    hall.until_offered("w", 1).await;
     let stop = hall.running.take().unwrap().stop();
     tokio::time::timeout(Duration::from_secs(5), stop).await.expect("it stops soon");
     let mut bytes = Vec::new();
@@ -117,12 +117,7 @@ async fn a_hall_that_drains_takes_no_work_but_lets_everyone_finish() {
     let mut poll = hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], body).await;
     let mut events = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
     read_until(&mut events, "retry: 2000").await;
-    let mut looks = 0;
-    while hall.get("/api/v1/workers").await.json()["items"][0]["slots"] != 1 {
-        looks += 1;
-        assert!(looks < 1_000, "the long poll waits");
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
+    hall.until_offered("w", 1).await;
     assert_eq!(hall.get("/readyz").await.status, 200);
     hall.running.as_ref().unwrap().drain();
     let mut bytes = Vec::new();

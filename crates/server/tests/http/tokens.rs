@@ -108,13 +108,7 @@ async fn what_is_open_under_a_token_ends_when_it_is_revoked() {
     read_until(&mut events, "retry:").await;
     let body = br#"{"slots":1,"wait_s":60}"#;
     let mut poll = hall.open("POST", "/api/v1/vacancies", &secret(&worker), &[], body).await;
-    let waits = async || hall.get("/api/v1/workers").await.text().contains("\"w2\"");
-    for _ in 0..800 {
-        if waits().await {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-    }
+    hall.until_offered("w2", 1).await;
     for made in [viewer, worker] {
         let path = format!("/api/v1/tokens/{}", made["id"].as_str().unwrap());
         assert_eq!(admin(&hall, "DELETE", &path, "").await.status, 204);

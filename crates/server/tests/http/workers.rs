@@ -14,7 +14,7 @@ fn given(reply: &crate::server::Reply) -> Value {
 async fn l15_a_new_job_wakes_a_waiting_vacancy_and_a_waiting_job_is_handed_over() {
     let hall = TestServer::start().await;
     let (taken, id) = tokio::join!(hall.take(), async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        hall.until_offered("w", 1).await;
         hall.submit(r#"{"type":"a"}"#).await
     });
     assert_eq!(taken["job"]["id"].as_u64(), Some(id));
@@ -165,7 +165,7 @@ async fn l14_of_two_racing_vacancies_one_wins_and_the_other_waits_on() {
     let started = Instant::now();
     let poll = || hall.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":2}"#);
     let (one, two, id) = tokio::join!(poll(), poll(), async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        hall.until_offered("w", 2).await;
         hall.submit(r#"{"type":"a"}"#).await
     });
     let mut statuses = [one.status, two.status];
@@ -198,17 +198,10 @@ async fn l17_nothing_is_assigned_to_a_worker_that_has_hung_up() {
     let hall = TestServer::start().await;
     let body = br#"{"slots":1,"wait_s":30,"abilities":"os=linux"}"#;
     let stream = hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], body).await;
-    let workers = async || hall.get("/api/v1/workers").await.json()["items"].clone();
-    while workers().await.as_array().unwrap().is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let parked = workers().await;
-    assert_eq!((&parked[0]["name"], &parked[0]["slots"]), (&"w".into(), &1.into()));
-    assert_eq!(parked[0]["abilities"].as_str(), Some("os=linux"));
+    hall.until_offered("w", 1).await;
+    assert_eq!(hall.workers().await[0]["abilities"].as_str(), Some("os=linux"));
     drop(stream);
-    while !workers().await.as_array().unwrap().is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    hall.until_no_worker().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     assert_eq!(hall.state(id).await, "queued");
     let attempt = hall.take().await;
@@ -251,19 +244,51 @@ async fn l10_progress_is_acknowledged_and_goes_on_after_a_break() {
     hall.word(&attempt, "progress", many.as_bytes()).await.problem(400, "bad_request");
 }
 
+/// When a worker hangs up on a vacancy, counted from the request for it.
+#[derive(Clone, Copy)]
+enum HangUp {
+    /// With the job under way, before the server need have read the request.
+    BeforeParked,
+    /// With the job under way to a vacancy that waits.
+    Parked,
+    /// When the submit is answered; the assignment may be on its way.
+    Submitted,
+    /// When the assignment has arrived, without reading it.
+    Assigned,
+}
+
+/// Opens a vacancy, submits a job and hangs up at this moment.
+async fn cross(hall: &TestServer, moment: HangUp) -> u64 {
+    let body = br#"{"slots":1,"wait_s":30}"#;
+    let stream = hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], body).await;
+    let submit = hall.submit(r#"{"type":"a"}"#);
+    let hang_up = async |stream| drop(stream);
+    match moment {
+        HangUp::BeforeParked => tokio::join!(submit, hang_up(stream)).0,
+        HangUp::Parked => {
+            // A job that came back may end the vacancy at once.
+            let parked = hall.until_offered("w", 1);
+            tokio::select! { () = parked => {}, answered = stream.readable() => answered.unwrap() }
+            tokio::join!(submit, hang_up(stream)).0
+        }
+        HangUp::Submitted => submit.await,
+        HangUp::Assigned => {
+            let id = submit.await;
+            let assigned = tokio::time::timeout(Duration::from_secs(30), stream.readable());
+            assigned.await.expect("an assignment").unwrap();
+            id
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_cross_with_a_breaking_connection_come_back_uncounted() {
     let hall = TestServer::with(quick()).await;
     let mut jobs = std::collections::BTreeSet::new();
-    for n in 0..20 {
-        let body = br#"{"slots":1,"wait_s":30}"#;
-        let stream = hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], body).await;
-        tokio::time::sleep(Duration::from_millis(n % 5)).await;
-        let hang_up = async {
-            tokio::time::sleep(Duration::from_millis(n / 5)).await;
-            drop(stream);
-        };
-        jobs.insert(tokio::join!(hall.submit(r#"{"type":"a"}"#), hang_up).0);
+    for _ in 0..5 {
+        for moment in [HangUp::BeforeParked, HangUp::Parked, HangUp::Submitted, HangUp::Assigned] {
+            jobs.insert(cross(&hall, moment).await);
+        }
     }
     let mut done = std::collections::BTreeSet::new();
     while done.len() < jobs.len() {

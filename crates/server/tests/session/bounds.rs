@@ -18,10 +18,8 @@ async fn a_reader_that_does_not_read_is_cut_and_its_jobs_come_back() {
     for _ in 0..25 {
         assert_eq!(hall.post("/api/v1/jobs", &jobs).await.status, 200);
     }
-    assert!(deaf.cut().await, "the connection was not closed");
-    while !hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    assert!(deaf.until_cut().await, "it was not cut");
+    hall.until_no_worker().await;
     let mut worker = TestWorker::ready(&hall, 100).await;
     for _ in 0..100 {
         let job = worker.job().await;
@@ -37,11 +35,9 @@ async fn a_peer_that_is_gone_without_a_word_is_noticed_within_a_lease() {
     let mut silent = Socket::speaking(&hall, "jobhall.v1.json").await;
     silent.text(r#"[{"hello":{"version":1}},{"credit":{"total":1}}]"#).await;
     silent.hear().await;
-    // The connection stays open without a process behind it: neither a renewal nor a pong arrives.
-    assert_eq!(hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().len(), 1);
-    while !hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    // The connection stays open and nobody is behind it: neither a renewal nor a pong comes.
+    hall.until_offered("w", 1).await;
+    hall.until_no_worker().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     assert_eq!(hall.state(id).await, "queued", "it gets no further job");
     assert_eq!(silent.closed().await.0, 1008);

@@ -1,8 +1,9 @@
 //! Cancels and revocations, and messages that cross with them.
 
 use jobhall_protocol::{Hello, Outcome, ToServer, ToWorker, Word};
+use tokio::io::AsyncReadExt;
 
-use crate::server::{TestServer, quick};
+use crate::server::{Reply, TestServer, quick};
 use crate::worker::{Job, TestWorker};
 
 async fn cancelled(worker: &mut TestWorker, job: &Job) {
@@ -35,11 +36,19 @@ async fn a_cancel_that_crosses_with_an_outcome_leaves_one_end() {
         let id = hall.submit(r#"{"type":"a"}"#).await;
         let job = worker.job().await;
         let path = format!("/api/v1/jobs/{id}/cancel");
-        let cancel = async {
-            tokio::time::sleep(std::time::Duration::from_micros(50 * (n % 8))).await;
-            hall.post(&path, "").await
+        let cancel = hall.open("POST", &path, &hall.client, &[], b"");
+        // Both are sent before either is answered, in both orders.
+        let mut cancel = if n % 2 == 0 {
+            let cancel = cancel.await;
+            worker.say(job.passed()).await;
+            cancel
+        } else {
+            worker.say(job.passed()).await;
+            cancel.await
         };
-        let (cancel, ()) = tokio::join!(cancel, worker.say(job.passed()));
+        let mut answer = Vec::new();
+        cancel.read_to_end(&mut answer).await.unwrap();
+        let cancel = Reply::parse(&answer);
         let state = worker.moved(job.attempt, Word::Outcome).await;
         assert_eq!(hall.state(id).await, state);
         match (cancel.status, state.as_str()) {

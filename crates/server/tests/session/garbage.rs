@@ -93,6 +93,6 @@ async fn a_frame_far_too_long_is_not_even_read() {
     let hall = TestServer::start().await;
     let mut socket = welcomed(&hall, Encoding::MessagePack).await;
     socket.send(Message::binary(vec![0x91; 8 * FRAME_BYTES])).await;
-    assert!(socket.cut().await);
+    assert!(socket.until_cut().await);
     assert_eq!(hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().len(), 0);
 }

@@ -1,13 +1,12 @@
 //! Logs: an outcome is applied after its whole log, whether the log came by session or request and whatever failed.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use jobhall_blobs::{AttemptKey, Blobs};
+use jobhall_blobs::AttemptKey;
 use jobhall_core::AttemptId;
 use jobhall_protocol::{LogStream, ToServer, ToWorker, Word};
 
-use crate::server::TestServer;
+use crate::server::{TestServer, open_blobs};
 use crate::worker::{Job, TestWorker};
 
 fn piece(job: &Job, offset: u64, stream: LogStream, bytes: &[u8]) -> ToServer {
@@ -21,13 +20,7 @@ async fn is_finished(mut hall: TestServer, attempt: AttemptId) -> bool {
     let TestServer { dir, engine, store, .. } = hall;
     drop((engine, store));
     let key = AttemptKey { job: attempt.job.get(), claim: attempt.claim };
-    for _ in 0..800 {
-        if let Ok(blobs) = Blobs::open(&dir.path().join("blobs")) {
-            return blobs.logs().is_finished(key).unwrap();
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("the blobs are still in use");
+    open_blobs(&dir).await.logs().is_finished(key).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,8 +6,9 @@ use jobhall_core::LeaseId;
 use jobhall_protocol::{
     AttemptRef, Encoding, Hello, Outcome, OutcomeReport, RetryVerdict, Span, ToServer, ToWorker, Word,
 };
+use jobhall_server::Role;
 
-use crate::server::{TestServer, quick};
+use crate::server::{TestServer, quick, wait_until};
 use crate::worker::{Job, TestWorker, report};
 
 async fn accepted(hall: &TestServer, worker: &mut TestWorker) -> (u64, Job) {
@@ -83,14 +84,7 @@ async fn nothing_is_assigned_to_a_connection_that_broke_and_its_lease_ends_in_ti
     let mut worker = TestWorker::ready(&hall, 5).await;
     let (id, _job) = accepted(&hall, &mut worker).await;
     drop(worker);
-    while hall.get("/api/v1/workers").await.json()["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .any(|one| one["name"] == "w")
-    {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("w is gone", async || hall.workers().await.iter().all(|one| one["name"] != "w")).await;
     let second = hall.submit(r#"{"type":"a"}"#).await;
     assert_eq!(hall.state(second).await, "queued");
     assert_eq!(hall.state(id).await, "accepted", "the lease outlives the connection");
@@ -146,12 +140,20 @@ async fn a_session_that_is_renewed_lives_and_one_that_is_not_is_ended() {
     let hall = TestServer::with(quick()).await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let (id, _) = accepted(&hall, &mut worker).await;
-    for _ in 0..8 {
-        tokio::time::sleep(Duration::from_millis(1_000)).await;
+    // A second session begins later and is silent: when it is ended, the first has lived longer than a lease.
+    let token = hall.tokens.mint("silent", Role::Worker);
+    let silent = TestWorker::try_connect(&hall, &token, Encoding::MessagePack, Hello::default()).await;
+    let mut silent = silent.unwrap();
+    let mut silent_end = tokio::spawn(async move { silent.end().await });
+    let end = loop {
         worker.say(ToServer::Renew {}).await;
         worker.hear(|message| matches!(message, ToWorker::Renewed {}).then_some(())).await;
-    }
-    assert_eq!(hall.state(id).await, "accepted", "longer than a lease without renewal");
+        if let Ok(end) = tokio::time::timeout(Duration::from_secs(1), &mut silent_end).await {
+            break end.unwrap();
+        }
+    };
+    assert!(end.contains("not renewed in time (1008)"), "{end}");
+    assert_eq!(hall.state(id).await, "accepted", "longer than a lease lives by itself");
     let end = worker.end().await;
     assert!(end.contains("not renewed in time (1008)"), "{end}");
     hall.until(id, "retrying").await;

@@ -94,8 +94,8 @@ impl Socket {
         tokio::time::timeout(LONG, closed).await.expect("a close")
     }
 
-    /// Waits for the end of the connection without reading.
-    pub async fn cut(self) -> bool {
+    /// Waits until the connection has ended, for at most a minute, and reads nothing meanwhile. Whether it has ended.
+    pub async fn until_cut(self) -> bool {
         let mut socket = self.sink.reunite(self.stream).unwrap();
         let gone = async {
             loop {
