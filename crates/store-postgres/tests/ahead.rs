@@ -4,14 +4,11 @@
 
 mod fixture;
 
-use std::io::{Read, Write};
-use std::net::Shutdown;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
 
+use fixture::lead::Lead;
 use fixture::{Options, Postgres, at, claim, inserting, present, queued, take, wait, wait_until};
 use jobhall_store::{CommitError, Committed, Later, Memory, Store, Unit};
 use jobhall_store_postgres::{Fault, Point};
@@ -126,16 +123,26 @@ fn inserting_one(n: u64) -> Vec<Unit> {
 
 #[test]
 fn the_next_commit_is_sent_before_the_one_in_front_is_answered() {
-    let gated = Gated::at(1, |_| false);
+    let (points, all_wait) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+    let (seen, ready) = (points.clone(), all_wait.clone());
+    let gated = Gated::at(1, move |point| {
+        let mut seen = seen.lock().unwrap();
+        seen.extend((point != Point::Renew).then_some(point));
+        // Three commits make the beginning. When the writer has sent the fifth, it finds the others waiting.
+        if point == Point::Begin && seen.iter().filter(|one| **one == Point::Begin).count() == 5 {
+            drop(seen);
+            wait_until("the others to wait", || ready.load(Ordering::SeqCst));
+        }
+        false
+    });
     let answers = gated.two(inserting_one(1), inserting_one(2));
-    let third = gated.store.commit(inserting_one(3));
-    let fourth = gated.store.commit(inserting_one(4));
-    thread::sleep(Duration::from_millis(50));
-    assert_eq!(gated.begun.load(Ordering::SeqCst), 2, "two at a time");
+    let [third, fourth] = [3, 4].map(|n| gated.store.commit(inserting_one(n)));
+    all_wait.store(true, Ordering::SeqCst);
     gated.open();
     let feeds: Vec<_> =
         answers.into_iter().chain([third, fourth]).map(|one| wait(one).unwrap().feed).collect();
     assert_eq!(feeds, [4, 5, 6, 7].map(Some));
+    assert_eq!(points.lock().unwrap()[6..9], [Point::Begin, Point::Begin, Point::Committed], "two at a time");
     assert_eq!(gated.begun.load(Ordering::SeqCst), 3, "those that waited shared a transaction");
 }
 
@@ -188,84 +195,15 @@ fn a_commit_that_goes_on_after_its_connection_was_given_up_counts() {
     gated.judge(answers);
 }
 
-/// A proxy to a database. It can hold data, and cut the way back so that the server does not notice.
-struct Lead {
-    url: String,
-    bytes: Arc<AtomicU64>,
-    clients: Arc<Mutex<Vec<UnixStream>>>,
-    held: Arc<AtomicBool>,
-    _directory: tempfile::TempDir,
-}
-
-impl Lead {
-    fn to(database: &Database) -> Lead {
-        let (scheme, rest) =
-            database.url().split_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-        let (place, name) = rest.split_once('/').unwrap();
-        let (directory, port) = place.split_once(':').unwrap();
-        let socket = format!(".s.PGSQL.{port}");
-        let server = std::path::Path::new(&directory.replace("%2F", "/")).join(&socket);
-        let own = tempfile::tempdir().unwrap();
-        let listener = UnixListener::bind(own.path().join(&socket)).unwrap();
-        let url = format!("{scheme}@{}:{port}/{name}", own.path().to_str().unwrap().replace('/', "%2F"));
-        let (bytes, clients) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
-        let held = Arc::new(AtomicBool::new(false));
-        let (counted, known, holding) = (bytes.clone(), clients.clone(), held.clone());
-        thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let server = UnixStream::connect(&server).unwrap();
-                known.lock().unwrap().push(client.try_clone().unwrap());
-                // Connections opened while others are held are not held.
-                let holding = if holding.load(Ordering::SeqCst) { Arc::default() } else { holding.clone() };
-                pass(client.try_clone().unwrap(), server.try_clone().unwrap(), counted.clone(), holding);
-                pass(server, client, counted.clone(), Arc::default());
-            }
-        });
-        Lead { url, bytes, clients, held, _directory: own }
-    }
-
-    /// Waits until all sent data has passed.
-    fn settle(&self) {
-        let mut last = 0;
-        wait_until("quiet on the wire", || {
-            let before = std::mem::replace(&mut last, self.bytes.load(Ordering::SeqCst));
-            thread::sleep(Duration::from_millis(200));
-            before == last && last > 0
-        });
-    }
-
-    fn cut(&self) {
-        for client in self.clients.lock().unwrap().drain(..) {
-            client.shutdown(Shutdown::Both).unwrap();
-        }
-    }
-}
-
-/// Copies data unless it is held. It does not pass on the end.
-fn pass(mut from: UnixStream, mut to: UnixStream, bytes: Arc<AtomicU64>, held: Arc<AtomicBool>) {
-    thread::spawn(move || {
-        let mut buffer = [0; 65_536];
-        while let Ok(n @ 1..) = from.read(&mut buffer) {
-            while held.load(Ordering::SeqCst) {
-                thread::sleep(Duration::from_millis(5));
-            }
-            if to.write_all(&buffer[..n]).is_err() {
-                break;
-            }
-            bytes.fetch_add(n as u64, Ordering::SeqCst);
-        }
-        std::mem::forget(to);
-    });
-}
-
-/// Two commits are in a server process whose replies are lost; then this happens to the first of them.
+/// Two commits are with a server process that nobody hears of any more; then this happens to the first of them.
 fn abandoned(then: impl Fn(&Gated)) {
     let cluster = Cluster::start();
     let database = cluster.database();
     let lead = Lead::to(&database);
     let gated = Gated::by(database, 1, &lead.url, |_| false);
+    let before = lead.commits_passed();
     let answers = gated.two(inserting_one(1), inserting_one(2));
-    lead.settle();
+    wait_until("both to be with the server", || lead.commits_passed() == before + 2);
     lead.cut();
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%begin_commit%'";
     wait_until("the next connection", || gated.database.sql(waits) == "1");
@@ -306,22 +244,21 @@ fn commits_that_arrive_after_they_were_given_up_come_to_nothing() {
     for units in beginning() {
         assert!(wait(store.commit(units)).is_ok());
     }
-    lead.settle();
-    lead.held.store(true, Ordering::SeqCst);
+    let sent = lead.commits_read();
+    lead.hold_up();
     let answers = [1, 2].map(|n| {
         let answer = store.commit(inserting_one(n));
         wait_until("it to be sent", || begun.load(Ordering::SeqCst) as u64 == 3 + n);
         answer
     });
-    // The proxy has read the data, in one or two pieces, and holds it.
-    thread::sleep(Duration::from_millis(200));
+    wait_until("both to be on their way", || lead.commits_read() == sent + 2);
     lead.cut();
     wait_until("them to be given up", || begun.load(Ordering::SeqCst) == 6);
-    let before = lead.bytes.load(Ordering::SeqCst);
-    lead.held.store(false, Ordering::SeqCst);
-    lead.settle();
-    assert!(lead.bytes.load(Ordering::SeqCst) > before, "the late ones have arrived");
-    assert!(present(&store, 9).is_empty(), "and have no effect");
+    let arrived = lead.commits_passed();
+    lead.let_go();
+    let late = || lead.commits_passed() == arrived + 2 && lead.is_answered();
+    wait_until("the late ones to be answered", late);
+    assert!(present(&store, 9).is_empty(), "and come to nothing");
     again.store(true, Ordering::SeqCst);
     assert_eq!(answers.map(|answer| wait(answer).unwrap().feed), [Some(4), Some(5)]);
     assert_eq!(present(&store, 9), [1, 2]);
