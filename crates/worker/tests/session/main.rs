@@ -108,7 +108,7 @@ async fn a_session_is_not_renewed_with_attempts_that_were_stopped() {
         () = eventually("the running command", || rig.is_running()) => {}
         ended = end(&mut connection, running()) => panic!("it ended early: {ended:?}"),
     }
-    rig.stand_still();
+    rig.stand_still().await;
     assert_eq!(end(&mut connection, running()).await, End::Disconnect);
     assert!(rig.accept().await.1.is_empty(), "the hello names no attempt");
     rig.stop().await;

@@ -81,10 +81,12 @@ impl Rig {
         pid.flatten().is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
     }
 
-    /// Blocks this process, like a suspended machine, until commands must be stopped. The worker runs on the thread
-    /// of the test.
-    pub fn stand_still(&self) {
-        std::thread::sleep(Duration::from_millis(LEASE_MS / 2 + LEASE_MS / 6));
+    /// The worker finds the time past the moment when commands must be stopped, as on a machine that slept. It runs on
+    /// the thread of the test, so that nothing of it happens meanwhile.
+    pub async fn stand_still(&self) {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_millis(LEASE_MS / 2 + LEASE_MS / 6)).await;
+        tokio::time::resume();
     }
 
     pub async fn stop(self) {

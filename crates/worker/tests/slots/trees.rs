@@ -155,17 +155,19 @@ async fn a_process_that_is_always_a_step_ahead_is_caught() {
     assert!(ended.survivors_killed >= 1);
 }
 
+/// The moments are the lines of output: each child says that it is up, and the shell what it does.
 #[tokio::test]
 async fn a_stop_at_any_moment_leaves_nothing() {
     let marker = Marker::new();
     let slots = slots(2);
-    let tasks = (0..2_u64).map(|half| {
-        let (slots, command) = (slots.clone(), family(&marker, "while :; do sleep 1; done"));
+    let traced = marker.mark(Command::script(&format!("set -x\n{FAMILY}\nwhile :; do sleep 1; done")));
+    let tasks = (0..2).map(|_| {
+        let (slots, command) = (slots.clone(), traced.clone());
         tokio::spawn(async move {
             for round in 0..40 {
-                let running = slots.acquire().await.run(command.clone()).await.expect("a slot");
-                tokio::time::sleep(Duration::from_micros(round * 250 + half * 100)).await;
-                running.stop(Duration::from_millis(round % 3)).await;
+                let mut running = slots.acquire().await.run(command.clone()).await.expect("a slot");
+                hear(&mut running, "\n", round % 9).await;
+                running.stop(Duration::from_millis(round as u64 % 3)).await;
                 let ended = running.wait().await;
                 assert!(matches!(ended.status, Status::Signal(9 | 15)), "{ended:?}");
                 assert_eq!(ended.survivors_left, 0);
