@@ -64,7 +64,8 @@ impl Hall {
         list.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn worker(&self) -> i32 {
+    /// Waits until the worker of this hall runs.
+    fn wait_for_worker(&self) -> i32 {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
             for process in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
@@ -254,7 +255,7 @@ fn peak(pid: i32) -> u64 {
 #[test]
 fn large_output_and_large_artifacts_grow_neither_hall_nor_worker() {
     let hall = Hall::up();
-    let (server, worker) = (hall.child.id().cast_signed(), hall.worker());
+    let (server, worker) = (hall.child.id().cast_signed(), hall.wait_for_worker());
     let leave = |mib: u32| {
         let mib = format!("{mib}M");
         let script = format!(
