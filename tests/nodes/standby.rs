@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jobhall_client::{Client, JobFilter};
 use jobhall_protocol::SubmitJob;
@@ -26,15 +26,20 @@ async fn submit(client: Client, acknowledged: &Mutex<Vec<u64>>, enough: &AtomicB
         if enough.load(Ordering::SeqCst) {
             return;
         }
-        let (job, key) = (SubmitJob::new("work"), format!("job-{number}"));
-        let answers = loop {
-            match client.submit_many(std::slice::from_ref(&job), Some(&key)).await {
-                Ok(answers) => break answers,
-                Err(error) => assert!(error.is_transient(), "{error}"),
-            }
-            tokio::time::sleep(Duration::from_millis(30)).await;
-        };
-        acknowledged.lock().unwrap().extend(answers.iter().map(|answer| answer.id));
+        let id = until_acknowledged(&client, &format!("job-{number}")).await;
+        acknowledged.lock().unwrap().push(id);
+    }
+}
+
+/// Submits a job again with the same idempotency key until it is acknowledged, for at most a minute.
+async fn until_acknowledged(client: &Client, key: &str) -> u64 {
+    let (job, end) = (SubmitJob::new("work"), Instant::now() + Duration::from_secs(60));
+    loop {
+        match client.submit_many(std::slice::from_ref(&job), Some(key)).await {
+            Ok(answers) => return answers[0].id,
+            Err(error) => assert!(error.is_transient() && Instant::now() < end, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
     }
 }
 

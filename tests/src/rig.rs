@@ -130,6 +130,12 @@ impl Rig {
         let mut command = jobhall();
         command.args(words).arg("--data").arg(self.data()).args(["--listen", &self.address.to_string()]);
         let mut process = self.spawn(command, "hall");
+        self.wait_ready(&mut process);
+        self.hall = Some(process);
+    }
+
+    /// Waits until the hall of this process is ready.
+    fn wait_ready(&self, process: &mut Process) {
         let end = Instant::now() + PATIENCE;
         while !self.is_ready() {
             let ended = process.ended();
@@ -137,7 +143,6 @@ impl Rig {
             assert!(Instant::now() < end, "the hall is not ready\n{}", self.said("hall"));
             std::thread::sleep(Duration::from_millis(5));
         }
-        self.hall = Some(process);
     }
 
     /// Starts any command; its output is kept under this name.
