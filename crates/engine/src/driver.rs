@@ -399,7 +399,10 @@ impl Driver {
                     let result = store.settle_blocks(changes.clone()).await;
                     StoreReply::Settled(changes, result)
                 }
-                StoreRequest::Prune(prune) => StoreReply::Pruned(store.prune(prune).await),
+                StoreRequest::Prune(prune) => {
+                    let jobs = prune.jobs.clone();
+                    StoreReply::Pruned(jobs, store.prune(prune).await)
+                }
                 StoreRequest::Remove(ticket, jobs) => {
                     let prune = Prune { jobs: jobs.clone(), ..Prune::default() };
                     StoreReply::Removed(ticket, jobs, store.prune(prune).await)

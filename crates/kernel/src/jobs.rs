@@ -134,9 +134,15 @@ impl Jobs {
         self.cached.peek(&id)
     }
 
-    /// Removes a completed job from the cache.
-    pub fn uncache(&mut self, id: JobId) {
-        self.cached.pop(&id);
+    /// The store has removed these completed jobs. Reads that began before are repeated.
+    pub fn removed(&mut self, ids: &[JobId]) {
+        for id in ids {
+            self.cached.pop(id);
+            if let Some(reading) = self.reading.get_mut(id) {
+                let now = std::mem::take(&mut reading.now);
+                reading.later.splice(..0, now);
+            }
+        }
     }
 
     /// The latest progress of a live attempt.

@@ -67,8 +67,8 @@ pub enum StoreReply {
     Block(Result<Block, CommitError>),
     /// The reply to [`StoreRequest::SettleBlocks`].
     Settled(Vec<BlockChange>, Result<(), CommitError>),
-    /// The reply to [`StoreRequest::Prune`].
-    Pruned(Result<Pruned, CommitError>),
+    /// The reply to [`StoreRequest::Prune`], with the jobs that it named.
+    Pruned(Vec<JobId>, Result<Pruned, CommitError>),
     /// The reply to [`StoreRequest::Remove`].
     Removed(Ticket, Vec<JobId>, Result<Pruned, CommitError>),
     /// The reply to [`StoreRequest::Job`].
@@ -249,7 +249,7 @@ impl Kernel {
             }
             StoreReply::Block(result) => self.lent(result),
             StoreReply::Settled(changes, result) => self.blocks_settled(changes, result.as_ref().err()),
-            StoreReply::Pruned(result) => self.pruned(result),
+            StoreReply::Pruned(ids, result) => self.pruned(&ids, result),
             StoreReply::Removed(ticket, ids, result) => self.removed(ticket, &ids, result),
             StoreReply::Job(id, result) => self.loaded(id, result),
             StoreReply::Completed(result) => self.retention_page(result),

@@ -136,7 +136,7 @@ impl Sim {
                 if pruned.feed > 0 {
                     self.tally.add("upkeep", "feed pruned");
                 }
-                StoreReply::Pruned(Ok(pruned))
+                StoreReply::Pruned(prune.jobs, Ok(pruned))
             }
             StoreRequest::Remove(ticket, jobs) => {
                 let prune = Prune { jobs: jobs.clone(), ..Prune::default() };
@@ -166,7 +166,7 @@ impl Sim {
         match asked {
             StoreRequest::TakeBlock(_) => StoreReply::Block(Err(error.clone())),
             StoreRequest::SettleBlocks(changes) => StoreReply::Settled(changes, Err(error.clone())),
-            StoreRequest::Prune(_) => StoreReply::Pruned(Err(error.clone())),
+            StoreRequest::Prune(prune) => StoreReply::Pruned(prune.jobs, Err(error.clone())),
             StoreRequest::Remove(ticket, jobs) => StoreReply::Removed(ticket, jobs, Err(error.clone())),
             StoreRequest::Job(id) => StoreReply::Job(id, Err(message)),
             StoreRequest::Completed(..) => StoreReply::Completed(Err(message)),

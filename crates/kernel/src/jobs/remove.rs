@@ -29,13 +29,7 @@ impl Kernel {
                 return self.answer(ticket, Err(storage(&error)));
             }
         };
-        for id in ids {
-            self.jobs.uncache(*id);
-            if let Some(reading) = self.jobs.reading.get_mut(id) {
-                let now = std::mem::take(&mut reading.now);
-                reading.later.splice(..0, now);
-            }
-        }
+        self.jobs.removed(ids);
         self.answer(ticket, Ok(Answer::Removed(pruned.jobs)));
     }
 }

@@ -68,9 +68,6 @@ impl Kernel {
         if jobs.is_empty() {
             return self.next_page();
         }
-        for id in &jobs {
-            self.jobs.uncache(*id);
-        }
         self.want(StoreRequest::Prune(Prune { jobs, ..Prune::default() }));
     }
 
@@ -110,9 +107,10 @@ impl Kernel {
         walk.at = Some(self.env.mono().plus_ms(self.env.config().retention_ms));
     }
 
-    pub(crate) fn pruned(&mut self, result: Result<Pruned, CommitError>) {
+    pub(crate) fn pruned(&mut self, ids: &[JobId], result: Result<Pruned, CommitError>) {
         match result {
             Ok(pruned) => {
+                self.jobs.removed(ids);
                 self.deadlines.retention.removed += pruned.jobs;
                 if self.deadlines.retention.cursor.is_some() && pruned.jobs > 0 {
                     self.next_page();

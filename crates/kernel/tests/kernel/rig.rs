@@ -140,7 +140,10 @@ impl Hall {
                 self.store.settle_blocks_now(changes.clone());
                 StoreReply::Settled(changes, Ok(()))
             }
-            StoreRequest::Prune(prune) => StoreReply::Pruned(Ok(self.store.prune_now(&prune))),
+            StoreRequest::Prune(prune) => {
+                let pruned = self.store.prune_now(&prune);
+                StoreReply::Pruned(prune.jobs, Ok(pruned))
+            }
             StoreRequest::Remove(ticket, jobs) => {
                 let prune = jobhall_store::Prune { jobs: jobs.clone(), ..Default::default() };
                 StoreReply::Removed(ticket, jobs, Ok(self.store.prune_now(&prune)))

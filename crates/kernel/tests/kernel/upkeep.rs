@@ -65,6 +65,40 @@ fn retention_removes_old_and_surplus_jobs_and_never_an_open_one() {
 }
 
 #[test]
+fn a_job_that_is_read_while_retention_removes_it_is_gone_afterwards() {
+    let mut hall = Hall::new();
+    let id = complete(&mut hall, job("t"));
+    set(&mut hall, "t", |config| config.keep_ms = Some(1_000));
+    hall.now.wall = hall.now.wall.plus_ms(3_600_000);
+    hall.now.mono = hall.now.mono.plus_ms(3_600_000);
+    hall.kernel.tick(hall.now);
+    let removes =
+        |request: &StoreRequest| matches!(request, StoreRequest::Prune(prune) if !prune.jobs.is_empty());
+    let prune = loop {
+        let requests = hall.kernel.take_store_requests();
+        assert!(!requests.is_empty(), "retention removes the job");
+        let (mut prune, others): (Vec<_>, Vec<_>) = requests.into_iter().partition(removes);
+        for request in others {
+            let reply = hall.serve(request);
+            hall.kernel.store_replied(hall.now, reply);
+        }
+        if let Some(prune) = prune.pop() {
+            break prune;
+        }
+    };
+    // The request comes after the decision to remove the job and before the removal.
+    hall.kernel.ask(hall.now, Request::Show(id), Ticket(1_000));
+    for request in hall.kernel.take_store_requests() {
+        let reply = hall.serve(request);
+        hall.kernel.store_replied(hall.now, reply);
+    }
+    let reply = hall.serve(prune);
+    hall.kernel.store_replied(hall.now, reply);
+    hall.pump();
+    assert_eq!(hall.ask(Request::Show(id)), Err(Rejected::NoSuchJob(id)));
+}
+
+#[test]
 fn retention_spares_the_newest_success_of_a_key() {
     let mut hall = Hall::new();
     let ids: Vec<_> = (0..3).map(|_| complete(&mut hall, keyed("t", "k"))).collect();
