@@ -6,6 +6,7 @@ pub(crate) mod edit;
 pub(crate) mod entry;
 pub(crate) mod ids;
 pub(crate) mod load;
+mod open;
 pub(crate) mod remove;
 pub(crate) mod retry;
 pub(crate) mod show;
@@ -22,6 +23,7 @@ use crate::api::request::Indicator;
 use crate::api::time::Now;
 use crate::jobs::entry::{Entry, Placed};
 use crate::jobs::ids::{IdHash, IdMap};
+use crate::jobs::open::Open;
 use crate::jobs::specs::Specs;
 use crate::kernel::{Reading, Task};
 use crate::stats::counts::Totals;
@@ -30,7 +32,7 @@ use crate::stats::queues::ready_since;
 /// The jobs in memory.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    open: IdMap<JobId, Entry>,
+    open: Open<Entry>,
     specs: Specs,
     /// By busy job: the tasks that wait for it.
     in_line: IdMap<JobId, Vec<Task>>,
@@ -49,7 +51,7 @@ impl Jobs {
     pub fn new(config: &Config, now: Now) -> Jobs {
         let cached = NonZeroUsize::new(config.cached).unwrap_or(NonZeroUsize::MIN);
         Jobs {
-            open: IdMap::default(),
+            open: Open::default(),
             specs: Specs::default(),
             in_line: IdMap::default(),
             reading: IdMap::default(),
@@ -62,16 +64,16 @@ impl Jobs {
 
     /// An open job.
     pub fn get(&self, id: JobId) -> Option<&Entry> {
-        self.open.get(&id)
+        self.open.get(id)
     }
 
     pub fn get_mut(&mut self, id: JobId) -> Option<&mut Entry> {
-        self.open.get_mut(&id)
+        self.open.get_mut(id)
     }
 
     /// Whether a job is open.
     pub fn contains(&self, id: JobId) -> bool {
-        self.open.contains_key(&id)
+        self.open.contains(id)
     }
 
     /// Number of open jobs.
@@ -81,7 +83,7 @@ impl Jobs {
 
     /// The open jobs, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (JobId, &Entry)> {
-        self.open.iter().map(|(&id, entry)| (id, entry))
+        self.open.iter()
     }
 
     /// Whether no read is in progress.

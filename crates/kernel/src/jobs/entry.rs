@@ -60,7 +60,7 @@ pub(crate) enum Shared {
     /// It has no limits.
     Free,
     /// It belongs to these buckets.
-    Of(Share),
+    Of(Box<Share>),
     /// Unknown: the limits changed while its spec was not in memory.
     Unread,
 }

@@ -175,7 +175,7 @@ impl Kernel {
 
     /// Places a queued job among the ready jobs or under its due time. Returns its class if it is ready.
     pub(crate) fn put(&mut self, id: JobId) -> Option<ClassId> {
-        let entry = self.jobs.open.get_mut(&id)?;
+        let entry = self.jobs.open.get_mut(id)?;
         let waits = matches!(entry.life.state, State::Queued(_));
         if !waits || entry.busy != Busy::Free || entry.placed != Placed::Nowhere {
             return None;
@@ -233,7 +233,7 @@ impl Kernel {
     /// Removes a job from the open jobs and from everything that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
-        let mut entry = self.jobs.open.remove(&id)?;
+        let mut entry = self.jobs.open.remove(id)?;
         self.fleet.forget_avoids(id);
         self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free), entry.taken);
         self.board.queues_mut().step(entry.queue, Some(entry.counted), None);
@@ -262,7 +262,7 @@ impl Kernel {
     /// Removes a queued job from its place.
     pub(crate) fn unplace(&mut self, id: JobId) {
         self.unwatch_closing(id);
-        let Some(entry) = self.jobs.open.get_mut(&id) else { return };
+        let Some(entry) = self.jobs.open.get_mut(id) else { return };
         let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
         if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
             self.jobs.specs.drop(spec);
@@ -318,7 +318,7 @@ impl Kernel {
 
     /// Applies the new state of a job, which is stored.
     pub(crate) fn stored(&mut self, id: JobId, life: JobStatus) {
-        let Some(entry) = self.jobs.open.get_mut(&id) else { return };
+        let Some(entry) = self.jobs.open.get_mut(id) else { return };
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);
         entry.time_is_stored();

@@ -134,7 +134,7 @@ impl Limits {
     /// Replaces the share of a job. A job that has taken its share keeps its places.
     fn reshare(&mut self, id: JobId, spec: Option<&JobSpec>, share: &mut Shared, taken: bool, now: Mono) {
         let after = match spec {
-            Some(spec) => self.share(spec, now).map_or(Shared::Free, Shared::Of),
+            Some(spec) => self.share(spec, now).map_or(Shared::Free, Shared::of),
             None => Shared::Unread,
         };
         let before = std::mem::replace(share, after);
@@ -178,7 +178,7 @@ impl Kernel {
 
     /// The same for a job that is not open yet.
     pub(crate) fn share_of(&mut self, job: &Job) -> Shared {
-        self.admission.limits.share(&job.spec, self.env.mono()).map_or(Shared::Free, Shared::Of)
+        self.admission.limits.share(&job.spec, self.env.mono()).map_or(Shared::Free, Shared::of)
     }
 
     /// Tracks a new job that is sent to the store. Limits that change meanwhile apply to it.
@@ -436,6 +436,11 @@ impl Kernel {
 }
 
 impl Shared {
+    /// A job with this share.
+    pub fn of(share: Share) -> Shared {
+        Shared::Of(Box::new(share))
+    }
+
     /// The share, where there is one.
     pub fn get(&self) -> Option<&Share> {
         match self {

@@ -18,7 +18,17 @@ const SLACK: usize = 1_024;
 
 /// The index of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueueId(usize);
+pub(crate) struct QueueId(u32);
+
+impl QueueId {
+    fn new(at: usize) -> QueueId {
+        QueueId(u32::try_from(at).expect("fewer queues than fit into memory"))
+    }
+
+    fn at(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// The number of open jobs at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,7 +104,7 @@ impl Queues {
         if let Some(queue) = &mut self.places[at] {
             queue.classes += 1;
         }
-        QueueId(at)
+        QueueId::new(at)
     }
 
     fn add(&mut self, name: QueueName) -> usize {
@@ -109,33 +119,33 @@ impl Queues {
     }
 
     /// Removes a class of this queue, which has no jobs.
-    pub fn leave(&mut self, QueueId(at): QueueId) {
-        let Some(queue) = &mut self.places[at] else { return };
+    pub fn leave(&mut self, id: QueueId) {
+        let Some(queue) = &mut self.places[id.at()] else { return };
         queue.classes -= 1;
         if queue.classes == 0 {
             self.ids.remove(&queue.name);
-            self.places[at] = None;
-            self.free.push(at);
+            self.places[id.at()] = None;
+            self.free.push(id.at());
         }
     }
 
     /// The same by name.
     pub fn leave_by_name(&mut self, name: &QueueName) {
         if let Some(&at) = self.ids.get(name) {
-            self.leave(QueueId(at));
+            self.leave(QueueId::new(at));
         }
     }
 
     /// Counts a job that is added, changes or is removed.
-    pub fn step(&mut self, QueueId(at): QueueId, from: Option<StateName>, to: Option<StateName>) {
-        if let Some(queue) = &mut self.places[at] {
+    pub fn step(&mut self, id: QueueId, from: Option<StateName>, to: Option<StateName>) {
+        if let Some(queue) = &mut self.places[id.at()] {
             queue.tally.step(from, to);
         }
     }
 
     /// Adds a ready job; returns whether it is time to [sweep](Queues::sweep).
-    pub fn ready(&mut self, QueueId(at): QueueId, id: JobId, since: Time) -> bool {
-        let Some(queue) = &mut self.places[at] else { return false };
+    pub fn ready(&mut self, queue: QueueId, id: JobId, since: Time) -> bool {
+        let Some(queue) = &mut self.places[queue.at()] else { return false };
         queue.tally.ready += 1;
         queue.since.push(Reverse((since, id)));
         let ready = usize::try_from(queue.tally.ready).unwrap_or(usize::MAX);
@@ -143,17 +153,17 @@ impl Queues {
     }
 
     /// Removes a ready job.
-    pub fn unready(&mut self, QueueId(at): QueueId) {
-        if let Some(queue) = &mut self.places[at] {
+    pub fn unready(&mut self, id: QueueId) {
+        if let Some(queue) = &mut self.places[id.at()] {
             queue.tally.ready -= 1;
         }
     }
 
     /// Drops from the heap the jobs that were taken, and duplicates that result from failed claims.
-    pub fn sweep(&mut self, QueueId(at): QueueId, waits: impl Fn(JobId, Time) -> bool) {
-        let Some(queue) = &mut self.places[at] else { return };
+    pub fn sweep(&mut self, id: QueueId, waits: impl Fn(JobId, Time) -> bool) {
+        let Some(queue) = &mut self.places[id.at()] else { return };
         let mut kept = std::mem::take(&mut queue.since).into_vec();
-        kept.retain(|Reverse((since, id))| waits(*id, *since));
+        kept.retain(|Reverse((since, job))| waits(*job, *since));
         kept.sort_unstable();
         kept.dedup();
         queue.since = kept.into();
@@ -166,7 +176,7 @@ impl Queues {
         waits: impl Fn(JobId, Time) -> bool,
     ) -> Option<(QueueId, Tally)> {
         let at = *self.ids.get(name)?;
-        self.places[at].as_mut().map(|queue| (QueueId(at), queue.look(&waits)))
+        self.places[at].as_mut().map(|queue| (QueueId::new(at), queue.look(&waits)))
     }
 
     /// Queues by name, after this one.
