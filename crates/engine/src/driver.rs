@@ -12,6 +12,7 @@ mod changes;
 mod commit;
 mod gather;
 mod groups;
+mod job_reply;
 mod mailbox;
 mod session;
 mod woken;
@@ -32,6 +33,7 @@ use crate::job_log_events::JobLog;
 use crate::watch::{Published, Watch};
 use commit::{Heard, UnderWay, first};
 use gather::Gather;
+use job_reply::{Changed, JobReply};
 use jobhall_core::IdMap;
 use jobhall_kernel::Config;
 use jobhall_kernel::Explanation;
@@ -86,6 +88,8 @@ enum Reply {
     Session(oneshot::Sender<Result<Answer, Rejected>>, mailbox::Sender),
     /// One of several answers that are returned together once all have arrived.
     Part(Arc<Gather>, usize),
+    /// The job that the request has changed or submitted, as it is then.
+    Job(Box<JobReply>),
 }
 
 /// A handle to the engine. All clones refer to the same engine.
@@ -183,23 +187,41 @@ impl Engine {
         }
     }
 
+    /// Submits one job, and returns it as it is then.
+    pub async fn submit_shown(&self, submit: Submit) -> Result<(Submitted, Shown), Rejected> {
+        match self.ask_job(Request::Submit(submit), None).await {
+            Ok((submitted, shown)) => Ok((submitted.ok_or_else(gone)?, shown)),
+            Err(refused) => Err(self.ended_or_none(refused).await),
+        }
+    }
+
     /// Submits one job.
     pub async fn submit_one(&self, job: SubmitJob) -> Result<Submitted, Rejected> {
         let submitted = self.submit(Submit { jobs: vec![job], name: None }).await?;
         submitted.first().copied().ok_or_else(gone)
     }
 
-    /// Cancels a job.
-    pub async fn cancel(&self, id: JobId, failure: Failure) -> Result<Answer, Rejected> {
-        self.ask(Request::Cancel { id, failure }).await
+    /// Cancels a job, and returns it as it is then.
+    pub async fn cancel(&self, id: JobId, failure: Failure) -> Result<Shown, Rejected> {
+        self.change(id, Request::Cancel { id, failure }).await
     }
 
-    /// Submits a new job that repeats this completed one.
-    pub async fn retry(&self, id: JobId) -> Result<Submitted, Rejected> {
-        match self.ask(Request::Retry { id, name: None }).await? {
-            Answer::Submitted(submitted) => submitted.first().copied().ok_or_else(gone),
-            other => Err(unexpected(&other)),
-        }
+    /// Submits a new job that repeats this completed one, and returns it as it is then.
+    pub async fn retry(&self, id: JobId) -> Result<(Submitted, Shown), Rejected> {
+        let (submitted, shown) = self.ask_job(Request::Retry { id, name: None }, None).await?;
+        Ok((submitted.ok_or_else(gone)?, shown))
+    }
+
+    /// Changes a job, and returns it as it is then.
+    async fn change(&self, id: JobId, request: Request) -> Result<Shown, Rejected> {
+        Ok(self.ask_job(request, Some(id)).await?.1)
+    }
+
+    /// Sends a request that changes this job or submits one. The answer comes with the job, in one trip.
+    async fn ask_job(&self, request: Request, job: Option<JobId>) -> Result<Changed, Rejected> {
+        let (to, answer) = oneshot::channel();
+        self.send(Command::Ask(request, Reply::Job(Box::new(JobReply { to, job, submitted: None })))).await?;
+        answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Returns everything that is known about a job.
@@ -381,8 +403,14 @@ impl Driver {
 
     /// Carries out everything that the kernel has requested.
     fn carry_out(&mut self) {
-        for effect in self.kernel.take_effects() {
-            self.effect(effect);
+        loop {
+            let effects = self.kernel.take_effects();
+            if effects.is_empty() {
+                break;
+            }
+            for effect in effects {
+                self.effect(effect);
+            }
         }
         for asked in self.kernel.take_store_requests() {
             self.asked(asked);
@@ -472,6 +500,7 @@ impl Driver {
                 let _ = to.send(answer);
             }
             Some(Reply::Part(gather, at)) => gather.put(at, answer),
+            Some(Reply::Job(reply)) => self.answer_job(*reply, answer),
             None => {}
         }
     }

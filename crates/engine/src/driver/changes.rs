@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{JobId, QueueConfig, QueueName, ScheduleName, StateName, Submitted, TypeConfig, TypeName};
+use jobhall_core::{JobId, QueueConfig, QueueName, ScheduleName, Submitted, TypeConfig, TypeName};
 
 use super::{Engine, gone, unexpected};
 use jobhall_kernel::Edit;
-use jobhall_kernel::Request;
 use jobhall_kernel::{Answer, Rejected};
+use jobhall_kernel::{Request, Shown};
 use jobhall_kernel::{ScheduleConfig, ShownSchedule};
 
 impl Engine {
@@ -82,30 +82,23 @@ impl Engine {
         }
     }
 
-    /// Changes a job that no worker holds.
-    pub async fn edit(&self, id: JobId, edit: Edit) -> Result<StateName, Rejected> {
-        self.state_after(Request::Edit { id, edit: Box::new(edit) }).await
+    /// Changes a job that no worker holds, and returns it as it is then.
+    pub async fn edit(&self, id: JobId, edit: Edit) -> Result<Shown, Rejected> {
+        self.change(id, Request::Edit { id, edit: Box::new(edit) }).await
     }
 
     /// Runs a job immediately. See [`Request::RunNow`].
-    pub async fn run_now(&self, id: JobId) -> Result<StateName, Rejected> {
-        self.state_after(Request::RunNow(id)).await
+    pub async fn run_now(&self, id: JobId) -> Result<Shown, Rejected> {
+        self.change(id, Request::RunNow(id)).await
     }
 
     /// Holds a job: it is not claimed.
-    pub async fn hold(&self, id: JobId) -> Result<StateName, Rejected> {
-        self.state_after(Request::Hold(id)).await
+    pub async fn hold(&self, id: JobId) -> Result<Shown, Rejected> {
+        self.change(id, Request::Hold(id)).await
     }
 
     /// Releases a held job.
-    pub async fn release(&self, id: JobId) -> Result<StateName, Rejected> {
-        self.state_after(Request::Release(id)).await
-    }
-
-    async fn state_after(&self, request: Request) -> Result<StateName, Rejected> {
-        match self.ask(request).await? {
-            Answer::State(state) => Ok(state),
-            other => Err(unexpected(&other)),
-        }
+    pub async fn release(&self, id: JobId) -> Result<Shown, Rejected> {
+        self.change(id, Request::Release(id)).await
     }
 }

@@ -59,6 +59,9 @@ fn refuse(command: Command, why: &str) {
             let _ = to.send(refused);
         }
         Command::Ask(_, Reply::Part(gather, at)) => gather.put(at, refused),
+        Command::Ask(_, Reply::Job(reply)) => {
+            let _ = reply.to.send(Err(Rejected::Stopped(why.to_owned())));
+        }
         Command::Stop => {}
     }
 }

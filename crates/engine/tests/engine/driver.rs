@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::rig::{failed, job, keyed, passed, tries, worker};
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{Failure, StateName};
+use jobhall_core::{Disposition, Failure, JobId, StateName};
 use jobhall_engine::{
-    Answer, Config, Engine, Rejected, Session, SessionEvent, Submit, SubmitJob, SystemClock, Watched,
+    Answer, Config, Edit, Engine, Rejected, Session, SessionEvent, Submit, SubmitJob, SystemClock, Watched,
 };
 use jobhall_store::Memory;
 
@@ -40,7 +40,7 @@ async fn a_job_goes_from_submit_to_success_through_the_driver() {
     assert_eq!(engine.show(id).await.unwrap().job.life.state.name(), StateName::Accepted);
     let answers = session.report_many(vec![(held.attempt, held.lease, passed())]).await.unwrap();
     assert_eq!(answers, [Ok(Answer::State(StateName::Succeeded))]);
-    let retried = engine.retry(id).await.unwrap();
+    let (retried, _) = engine.retry(id).await.unwrap();
     assert_eq!(assignment(&mut session).await.attempt.job, retried.id);
     assert!(engine.explain(retried.id).await.unwrap().to_string().contains("has not accepted yet"));
     engine.cancel(retried.id, Failure::new("cancelled", "")).await.unwrap();
@@ -48,6 +48,30 @@ async fn a_job_goes_from_submit_to_success_through_the_driver() {
     assert!(matches!(session.next().await, Some(SessionEvent::Cancel(_))));
     session.close().await.unwrap();
     assert_eq!(engine.show(retried.id).await.unwrap().job.life.state.name(), StateName::Cancelled);
+}
+
+#[tokio::test]
+async fn a_change_is_answered_with_the_job_after_it() {
+    let store = Arc::new(Memory::new());
+    let engine = start(&store).await;
+    let submit = Submit { jobs: vec![keyed("t", "k")], name: None };
+    let (made, shown) = engine.submit_shown(submit.clone()).await.unwrap();
+    assert_eq!((made.disposition, shown.job.id), (Disposition::Created, made.id));
+    assert_eq!(shown, engine.show(made.id).await.unwrap());
+    let (joined, shown) = engine.submit_shown(submit).await.unwrap();
+    assert_eq!((joined.disposition, shown.job.id), (Disposition::Joined, made.id));
+    let edit = Edit { priority: Some(7), ..Edit::default() };
+    assert_eq!(engine.edit(made.id, edit).await.unwrap().job.spec.priority, 7);
+    assert!(engine.hold(made.id).await.unwrap().job.life.hold);
+    assert!(!engine.release(made.id).await.unwrap().job.life.hold);
+    let failure = Failure::new("cancelled", "enough");
+    let cancelled = engine.cancel(made.id, failure.clone()).await.unwrap();
+    assert_eq!(cancelled.job.life.state.name(), StateName::Cancelled);
+    assert_eq!(engine.cancel(made.id, failure).await.unwrap(), engine.show(made.id).await.unwrap());
+    let (again, shown) = engine.retry(made.id).await.unwrap();
+    assert_eq!((shown.job.id, shown.job.spec.retry_of), (again.id, Some(made.id)));
+    let refused = engine.hold(JobId::new(999).unwrap()).await;
+    assert_eq!(refused, Err(Rejected::NoSuchJob(JobId::new(999).unwrap())));
 }
 
 #[tokio::test]

@@ -27,8 +27,8 @@ pub(super) async fn edit(
         return Err(ApiError::bad("no change given: set at least one field"));
     }
     let edit = checked(&given, shown.job.spec.retry).map_err(ApiError::bad)?;
-    app.engine.edit(id, edit).await?;
-    told(&app, &who, id, "job_edited").await
+    let shown = app.engine.edit(id, edit).await?;
+    changed(&app, &who, &shown, "job_edited").await
 }
 
 fn checked(given: &EditJob, retry: RetryPolicy) -> Result<Edit, FieldError> {
@@ -54,8 +54,8 @@ pub(super) async fn hold(
     Path(id): Path<String>,
 ) -> Answer {
     let id = reached(&app, &who, &id).await?;
-    app.engine.hold(id).await?;
-    told(&app, &who, id, "job_held").await
+    let shown = app.engine.hold(id).await?;
+    changed(&app, &who, &shown, "job_held").await
 }
 
 pub(super) async fn release(
@@ -64,8 +64,8 @@ pub(super) async fn release(
     Path(id): Path<String>,
 ) -> Answer {
     let id = reached(&app, &who, &id).await?;
-    app.engine.release(id).await?;
-    told(&app, &who, id, "job_released").await
+    let shown = app.engine.release(id).await?;
+    changed(&app, &who, &shown, "job_released").await
 }
 
 pub(super) async fn run_now(
@@ -74,8 +74,8 @@ pub(super) async fn run_now(
     Path(id): Path<String>,
 ) -> Answer {
     let id = reached(&app, &who, &id).await?;
-    app.engine.run_now(id).await?;
-    told(&app, &who, id, "job_run_now").await
+    let shown = app.engine.run_now(id).await?;
+    changed(&app, &who, &shown, "job_run_now").await
 }
 
 async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, ApiError> {
@@ -84,9 +84,8 @@ async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, ApiError>
     Ok(id)
 }
 
-/// The job after the change.
-async fn told(app: &App, who: &Identity, id: JobId, what: &'static str) -> Answer {
-    app.acted(who, what, id, "").await;
-    let shown = app.engine.show(id).await?;
-    Ok(error::ok(&to_wire::shown(&shown, now())?))
+/// Records the change, and answers with the job after it.
+async fn changed(app: &App, who: &Identity, shown: &jobhall_engine::Shown, what: &'static str) -> Answer {
+    app.acted(who, what, shown.job.id, "").await;
+    Ok(error::ok(&to_wire::shown(shown, now())?))
 }

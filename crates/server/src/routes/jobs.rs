@@ -51,9 +51,8 @@ pub(super) async fn cancel(
     visibility::check(&app, &who, id).await?;
     let failure = why(&body::json_or_default(request).await?)?;
     let reason = failure.reason.clone();
-    app.engine.cancel(id, failure).await?;
+    let shown = app.engine.cancel(id, failure).await?;
     app.acted(&who, "job_cancelled", id, &reason).await;
-    let shown = app.engine.show(id).await?;
     Ok(error::ok(&to_wire::shown(&shown, now())?))
 }
 
@@ -76,9 +75,8 @@ pub(super) async fn retry(
     app.takes_work()?;
     let id = params::job_id(&id)?;
     visibility::check(&app, &who, id).await?;
-    let made = app.engine.retry(id).await?;
+    let (made, shown) = app.engine.retry(id).await?;
     app.acted(&who, "job_retried", id, &format!("as job {}", made.id)).await;
-    let shown = app.engine.show(made.id).await?;
     let new = made.disposition == jobhall_core::Disposition::Created;
     Ok(error::made(new, &address(made.id), &to_wire::shown(&shown, now())?))
 }

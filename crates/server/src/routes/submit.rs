@@ -36,10 +36,8 @@ pub(super) async fn submit(
 
 async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<IdempotencyKey>) -> Answer {
     let jobs = checked(app, who, &[job]).await?;
-    let submitted = app.engine.submit(Submit { jobs, name }).await?;
-    let made = submitted.first().ok_or_else(|| ApiError::internal("the answer to a submit has no jobs"))?;
+    let (made, shown) = app.engine.submit_shown(Submit { jobs, name }).await?;
     let new = made.disposition == Disposition::Created;
-    let shown = app.engine.show(made.id).await?;
     Ok(error::made(new, &address(made.id), &to_wire::shown(&shown, now())?))
 }
 
