@@ -6,9 +6,9 @@ mod attempts;
 mod blocks;
 mod due;
 mod external;
-mod followers;
 mod limits;
 mod recovery;
+mod releases;
 mod retention;
 mod schedules;
 mod sessions;
@@ -67,7 +67,7 @@ pub const SERVICES: [Service; 15] = [
     vacancies::SERVICE,
     windows::SERVICE,
     due::SERVICE,
-    followers::SERVICE,
+    releases::SERVICE,
     schedules::SERVICE,
     limits::SERVICE,
     recovery::SERVICE,

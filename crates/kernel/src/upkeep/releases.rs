@@ -3,7 +3,7 @@
 use super::{Service, Wake};
 use crate::kernel::Kernel;
 
-pub(super) const SERVICE: Service = Service { name: "followers", next, run };
+pub(super) const SERVICE: Service = Service { name: "releases", next, run };
 
 fn next(kernel: &Kernel) -> Option<Wake> {
     kernel.relations.next_release(kernel.env.mono()).map(Wake::Mono)
