@@ -70,7 +70,7 @@ fn what_failed_is_tried_again_as_a_new_group() {
     assert_eq!((counts(&new), &new["retry_of"]), ([2, 0], &group["id"]));
     let again = up.run(&["group", "retry", &new["id"].to_string()]);
     assert_eq!(again.status.code(), Some(6));
-    assert!(text(&again.stderr).contains("nothing of group"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("no member of group"), "{}", text(&again.stderr));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_job_behind_another_is_shown_explained_and_cancelled_with_its_group() {
     assert!(shown.contains(&format!("after      {first} (any end)")), "{shown}");
     assert!(shown.contains(&format!("group      {id}")), "{shown}");
     let why = up.told(&["job", "explain", &second]);
-    assert!(why.contains(&format!("it comes after job {first} (queued), which must end first")), "{why}");
+    assert!(why.contains(&format!("it depends on job {first} (queued), which must end first")), "{why}");
     let found = up.told(&["job", "list", "--owner", "me", "--tag", "blue", "--fields", "id"]);
     assert!(found.lines().any(|line| line.trim() == first), "{found}");
     let late = up.run(&["group", "wait", &id, "--timeout", "1s"]);

@@ -87,7 +87,7 @@ fn jobs_are_edited_held_released_and_run_now() {
     let job = json(&hall, &["job", "edit", &id, "--owner", "", "--no-tags"]);
     assert!(job["owner"].is_null() && job["tags"].as_array().unwrap().is_empty(), "{job}");
     assert!(hall.told(&["job", "hold", &id]).contains("held"));
-    assert!(hall.told(&["job", "explain", &id]).contains("it is held back; release it"));
+    assert!(hall.told(&["job", "explain", &id]).contains("it is on hold; release it"));
     assert!(!hall.told(&["job", "release", &id]).contains("held"));
     let job = json(&hall, &["job", "run-now", &id]);
     assert_eq!(job["items"].as_array().map_or(&job[0], |items| &items[0])["state"].as_str(), Some("queued"));

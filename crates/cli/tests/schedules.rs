@@ -75,7 +75,7 @@ fn what_cannot_be_is_refused_and_what_was_meant_is_suggested() {
         (
             &["schedule", "set", "nightly", "--cron", "0 25 * * *"][..],
             2,
-            "cron: \"25\" is no hour at column 3",
+            "cron: \"25\" is not a valid hour at column 3",
         ),
         (&["schedule", "set", "nightly", "--zone", "Berlin"][..], 2, "did you mean Europe/Berlin?"),
         (&["schedule", "set", "new", "--type", "t"][..], 2, "a new schedule needs cron or every"),

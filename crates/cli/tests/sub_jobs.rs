@@ -66,7 +66,7 @@ fn h12_l19_a_command_that_takes_too_long_or_says_nothing_is_ended_and_told_as_ti
         assert_eq!(ends(&up, script, &[limit, "1s"]), Some(102), "{limit}");
     }
     for (id, words) in
-        [("1", "took longer than 1000 ms"), ("2", "nothing was heard of the attempt for 1000 ms")]
+        [("1", "took longer than 1000 ms"), ("2", "there was no output or progress for 1000 ms")]
     {
         let job = up.json(&["job", "show", id, "--json"]);
         assert_eq!(job["attempts"][0]["outcome"], "timed_out");

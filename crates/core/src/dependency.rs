@@ -39,7 +39,7 @@ impl Dependency {
             Dependency::Failed => ("dependency_failed", "has failed"),
             Dependency::Cancelled => ("dependency_cancelled", "was cancelled"),
         };
-        let explanation = format!("it was to come after job {id}, which {how}");
+        let explanation = format!("it depends on job {id}, which {how}");
         let data = Json::parse("data", &format!("{{\"job\":{id}}}"), usize::MAX).ok();
         Failure { data, ..Failure::new(reason, explanation) }
     }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!([met, failed, cancelled].map(|end| end.allows(true)), [true; 3]);
         let failure = cancelled.failure(JobId::new(17).unwrap());
         assert_eq!(failure.reason, "dependency_cancelled");
-        assert_eq!(failure.explanation, "it was to come after job 17, which was cancelled");
+        assert_eq!(failure.explanation, "it depends on job 17, which was cancelled");
         assert_eq!(failure.data.unwrap().as_str(), "{\"job\":17}");
     }
 

@@ -270,25 +270,27 @@ impl fmt::Display for Why {
                 write!(f, "schedule {schedule} spreads its jobs and starts this one at {} ms", run_at.as_ms())
             }
             Why::Backoff { run_at, error } => {
-                write!(f, "it is tried again at {} ms, after: {}", run_at.as_ms(), error.reason)
+                write!(f, "it is retried at {} ms, after: {}", run_at.as_ms(), error.reason)
             }
             Why::KeyHeld(holder) => write!(f, "its key is held by job {holder}, which must end first"),
             Why::Dependencies { first, more } => {
                 let jobs: Vec<_> = first.iter().map(|(id, state)| format!("job {id} ({state})")).collect();
-                write!(f, "it comes after {}", jobs.join(", "))?;
+                write!(f, "it depends on {}", jobs.join(", "))?;
                 let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
                 write!(f, "{more}, which must end first")
             }
-            Why::DependenciesEnded => write!(f, "what it comes after has ended, and it follows in a moment"),
+            Why::DependenciesEnded => {
+                write!(f, "its dependencies have ended, and its release is being processed")
+            }
             Why::GroupCancelled(group) => write!(f, "its group {group} is being cancelled"),
             Why::NoWorkers => write!(f, "no worker is connected"),
             Why::NoMatchingWorker(workers) => {
-                write!(f, "no connected worker suits")?;
+                write!(f, "no connected worker matches")?;
                 workers.iter().try_for_each(|worker| write!(f, "\n  {worker}"))
             }
             Why::NoVacancy(workers) => {
                 let names: Vec<_> = workers.iter().map(WorkerName::as_str).collect();
-                write!(f, "workers that suit have no vacancy: {}", names.join(", "))
+                write!(f, "the matching workers have no vacancy: {}", names.join(", "))
             }
             Why::TooLarge(resources) => {
                 write!(f, "it uses more than any worker has")?;
@@ -299,40 +301,53 @@ impl fmt::Display for Why {
                 workers.iter().try_for_each(|worker| write!(f, "\n  {worker}"))
             }
             Why::ReservedForOther { worker, job } => {
-                write!(f, "what worker {worker} has left is kept for job {job}, which has waited long")
+                write!(f, "what is free on worker {worker} is reserved for job {job}, which has waited long")
             }
             Why::Reserved(worker) => {
-                write!(f, "it has waited long: worker {worker} takes nothing that it would use until it fits")
+                write!(
+                    f,
+                    "worker {worker} is reserved for it, because it has waited long: later jobs leave enough for it"
+                )
             }
             Why::Avoids(workers) => {
                 let names: Vec<_> = workers.iter().map(WorkerName::as_str).collect();
-                write!(f, "it avoids workers that had it before: {}", names.join(", "))
+                write!(f, "it avoids workers that it was assigned to before: {}", names.join(", "))
             }
-            Why::Dispatching => write!(f, "it is being handed to a worker"),
-            Why::NotAccepted(worker) => write!(f, "worker {worker} was offered it and has not accepted yet"),
-            Why::Running(worker) => write!(f, "worker {worker} has it"),
+            Why::Dispatching => write!(f, "it is being assigned to a worker"),
+            Why::NotAccepted(worker) => {
+                write!(f, "it is assigned to worker {worker}, which has not accepted it yet")
+            }
+            Why::Running(worker) => write!(f, "worker {worker} runs it"),
             Why::Cancelling(worker) => {
                 write!(f, "a cancel was requested; worker {worker} has not confirmed yet")
             }
             Why::WaitsForJobs { jobs, open } => {
-                write!(f, "it waits for jobs that it asked for; {open} of them are not over")?;
+                write!(f, "it waits for its sub-jobs; {open} of them have not ended")?;
                 jobs.iter().try_for_each(|(id, state)| write!(f, "\n  job {id} is {state}"))
             }
             Why::WaitsForRoom(worker) => {
-                write!(f, "the jobs it waited for are over; it goes on when worker {worker} has a slot free")
+                write!(
+                    f,
+                    "the jobs that it waited for have ended; it continues when worker {worker} has a free slot"
+                )
             }
             Why::WaitsExternal { until, attempt } => {
                 write!(f, "attempt {attempt} waits for an outcome from outside until {} ms", until.as_ms())
             }
             Why::TimingOut { worker, why } => {
-                write!(f, "its time is over: {why}; worker {worker} has not confirmed yet")
+                write!(f, "it has timed out: {why}; worker {worker} has not confirmed yet")
             }
             Why::LongerThanExpected { expected_ms, worked_ms } => {
-                write!(f, "longer than expected: {worked_ms} ms, and {expected_ms} ms are usual for its type")
+                write!(
+                    f,
+                    "longer than expected: {worked_ms} ms; jobs of its type usually take {expected_ms} ms"
+                )
             }
-            Why::StorageUnavailable => write!(f, "the store could not write a moment ago; matching rests"),
+            Why::StorageUnavailable => {
+                write!(f, "the store failed to write a moment ago; matching is paused")
+            }
             Why::Paused(what) => write!(f, "{what} is paused; resume it"),
-            Why::OnHold => write!(f, "it is held back; release it"),
+            Why::OnHold => write!(f, "it is on hold; release it"),
             Why::Limited(why) => why.fmt(f),
             Why::Completed(state) => write!(f, "it is completed: {state}"),
         }

@@ -164,7 +164,7 @@ impl Jobs {
         &mut self.totals
     }
 
-    /// Tells whether a job is ready since this time.
+    /// Returns whether a job is ready since this time.
     pub fn waits(&self) -> impl Fn(JobId, Time) -> bool + '_ {
         |id, since| {
             self.get(id)

@@ -139,7 +139,7 @@ impl SetSchedule {
         match (&self.cron, self.every) {
             (Some(_), Some(_)) => Err(FieldError("a schedule has either cron or every, not both".to_owned())),
             (Some(_), None) if self.anchor.is_some() => {
-                Err(FieldError("anchor belongs to every; a cron line has none".to_owned()))
+                Err(FieldError("anchor belongs to every; a cron expression has none".to_owned()))
             }
             (Some(line), None) => {
                 let cron = core::Cron::parse(line).map_err(|error| FieldError(format!("cron: {error}")))?;
@@ -190,7 +190,7 @@ mod tests {
             (r#"{"cron":"@daily","every":"1h"}"#, "a schedule has either cron or every, not both"),
             (r#"{"cron":"@daily","anchor":"2026-01-01T00:00:00Z"}"#, "anchor belongs to every"),
             (r#"{"anchor":"2026-01-01T00:00:00Z"}"#, "anchor belongs to every, which is missing"),
-            (r#"{"cron":"61 * * * *"}"#, "cron: \"61\" is no minute at column 1"),
+            (r#"{"cron":"61 * * * *"}"#, "cron: \"61\" is not a valid minute at column 1"),
             (
                 r#"{"every":"1h","zone":"Berlin"}"#,
                 "zone: \"Berlin\" is not a time zone; did you mean Europe/Berlin?",

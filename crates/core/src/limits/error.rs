@@ -100,7 +100,7 @@ impl fmt::Display for ExpressionErrorKind {
             Self::UnknownEscape { found } => write!(f, "unknown escape {found:?} after \"\\\""),
             Self::ControlCharacter { found } => write!(f, "control character U+{:04X}", u32::from(*found)),
             Self::IndexTooLarge => f.write_str("position in a list is too large a number"),
-            Self::EmptySeparator => f.write_str("nothing stands before an empty text"),
+            Self::EmptySeparator => f.write_str("the separator is empty"),
             Self::PathTooDeep => write!(f, "path deeper than the limit of {PATH_MAX}"),
             Self::TextTooLong { bytes } => {
                 write!(f, "text of {bytes} bytes, over the limit of {EXPRESSION_BYTES_MAX},")

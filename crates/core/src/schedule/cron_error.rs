@@ -8,7 +8,7 @@ use crate::needs::Position;
 /// How much of a word is repeated in an error.
 const SHOWN: usize = 40;
 
-/// The first thing wrong with a cron line.
+/// The first thing wrong with a cron expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronError {
     /// Where it is.
@@ -67,30 +67,30 @@ impl fmt::Display for CronError {
         match &self.kind {
             CronErrorKind::Fields(count) => write!(
                 f,
-                "a cron line has 5 fields (minute hour day month weekday), not {count}; for example 30 2 * * *"
+                "a cron expression has 5 fields (minute hour day month weekday), not {count}; for example 30 2 * * *"
             ),
             CronErrorKind::Alias(word, Some(alias)) => {
-                write!(f, "{word:?} is no cron line at column {column}; did you mean {alias}?")
+                write!(f, "{word:?} is not a cron expression at column {column}; did you mean {alias}?")
             }
             CronErrorKind::Alias(word, None) => {
                 write!(
                     f,
-                    "{word:?} is no cron line at column {column}; there are @hourly, @daily, @weekly, @monthly and @yearly"
+                    "{word:?} is not a cron expression at column {column}; there are @hourly, @daily, @weekly, @monthly and @yearly"
                 )
             }
             CronErrorKind::Value { field, found, meant: Some(word), .. } => {
-                write!(f, "{found:?} is no {field} at column {column}; did you mean {word}?")
+                write!(f, "{found:?} is not a valid {field} at column {column}; did you mean {word}?")
             }
             CronErrorKind::Value { field, found, least, most, meant: None } => {
                 write!(
                     f,
-                    "{found:?} is no {field} at column {column}; write a number from {least} to {most}, a list, a range or *"
+                    "{found:?} is not a valid {field} at column {column}; write a number from {least} to {most}, a list, a range or *"
                 )
             }
             CronErrorKind::Step(field, found, most) => {
                 write!(
                     f,
-                    "{found:?} is no step of the {field} at column {column}; write a number from 1 to {most}, as in */15"
+                    "{found:?} is not a valid step of the {field} at column {column}; write a number from 1 to {most}, as in */15"
                 )
             }
             CronErrorKind::Backwards(field, from, to) => {
@@ -100,10 +100,10 @@ impl fmt::Display for CronError {
                 )
             }
             CronErrorKind::Never => {
-                f.write_str("no day is ever one of this cron line; look at its day and month")
+                f.write_str("no date matches this cron expression; check its day and month")
             }
             CronErrorKind::TooLong(bytes) => {
-                write!(f, "the cron line has {bytes} bytes, the limit is {CRON_BYTES}")
+                write!(f, "the cron expression has {bytes} bytes, the limit is {CRON_BYTES}")
             }
         }
     }

@@ -112,34 +112,37 @@ fn every_hour_is_every_real_hour() {
 #[test]
 fn what_is_wrong_with_a_line_is_said_with_its_place() {
     for (line, message) in [
-        ("", "a cron line has 5 fields (minute hour day month weekday), not 0; for example 30 2 * * *"),
-        ("* * * *", "a cron line has 5 fields (minute hour day month weekday), not 4"),
-        ("0 0 * * * *", "a cron line has 5 fields (minute hour day month weekday), not 6"),
-        ("60 * * * *", "\"60\" is no minute at column 1; write a number from 0 to 59, a list, a range or *"),
-        ("0 24 * * *", "\"24\" is no hour at column 3"),
-        ("0 1, * * *", "\"\" is no hour at column 5"),
-        ("0 0 0 * *", "\"0\" is no day of the month at column 5; write a number from 1 to 31"),
-        ("0 0 L * *", "\"L\" is no day of the month at column 5"),
-        ("0 0 * january *", "\"january\" is no month at column 7; did you mean jan?"),
-        ("0 0 * * mon-fry", "\"fry\" is no day of the week at column 13; did you mean fri?"),
+        ("", "a cron expression has 5 fields (minute hour day month weekday), not 0; for example 30 2 * * *"),
+        ("* * * *", "a cron expression has 5 fields (minute hour day month weekday), not 4"),
+        ("0 0 * * * *", "a cron expression has 5 fields (minute hour day month weekday), not 6"),
+        (
+            "60 * * * *",
+            "\"60\" is not a valid minute at column 1; write a number from 0 to 59, a list, a range or *",
+        ),
+        ("0 24 * * *", "\"24\" is not a valid hour at column 3"),
+        ("0 1, * * *", "\"\" is not a valid hour at column 5"),
+        ("0 0 0 * *", "\"0\" is not a valid day of the month at column 5; write a number from 1 to 31"),
+        ("0 0 L * *", "\"L\" is not a valid day of the month at column 5"),
+        ("0 0 * january *", "\"january\" is not a valid month at column 7; did you mean jan?"),
+        ("0 0 * * mon-fry", "\"fry\" is not a valid day of the week at column 13; did you mean fri?"),
         (
             "*/0 * * * *",
-            "\"0\" is no step of the minute at column 3; write a number from 1 to 59, as in */15",
+            "\"0\" is not a valid step of the minute at column 3; write a number from 1 to 59, as in */15",
         ),
-        ("*/x * * * *", "\"x\" is no step of the minute at column 3"),
+        ("*/x * * * *", "\"x\" is not a valid step of the minute at column 3"),
         ("0 22-2 * * *", "the hour goes from 22 back to 2 at column 3; write two ranges with a comma"),
-        ("+1 * * * *", "\"+1\" is no minute at column 1"),
-        ("@dayly", "\"@dayly\" is no cron line at column 1; did you mean @daily?"),
-        ("@reboot", "\"@reboot\" is no cron line at column 1; there are @hourly"),
-        ("0 0 30 2 *", "no day is ever one of this cron line; look at its day and month"),
-        ("0 0 31 4,6,9,11 *", "no day is ever one of this cron line"),
+        ("+1 * * * *", "\"+1\" is not a valid minute at column 1"),
+        ("@dayly", "\"@dayly\" is not a cron expression at column 1; did you mean @daily?"),
+        ("@reboot", "\"@reboot\" is not a cron expression at column 1; there are @hourly"),
+        ("0 0 30 2 *", "no date matches this cron expression; check its day and month"),
+        ("0 0 31 4,6,9,11 *", "no date matches this cron expression"),
     ] {
         let error = Cron::parse(line).unwrap_err().to_string();
         assert!(error.starts_with(message), "{line}: {error}");
     }
     assert_eq!(
         Cron::parse(&"* ".repeat(129)).unwrap_err().to_string(),
-        "the cron line has 258 bytes, the limit is 256"
+        "the cron expression has 258 bytes, the limit is 256"
     );
 }
 

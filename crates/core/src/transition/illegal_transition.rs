@@ -58,7 +58,9 @@ impl fmt::Display for IllegalTransition {
             IllegalTransition::NotCompleted { state } => write!(f, "the job is {state}, not completed"),
             IllegalTransition::OnHold => write!(f, "the job is on hold"),
             IllegalTransition::Stopping => write!(f, "the attempt is being stopped"),
-            IllegalTransition::ToldOtherwise => write!(f, "another outcome of this attempt was told before"),
+            IllegalTransition::ToldOtherwise => {
+                write!(f, "another outcome of this attempt was reported before")
+            }
             IllegalTransition::OtherAttempt { current } => write!(f, "the job is at attempt {current}"),
             IllegalTransition::NotRequested => {
                 write!(f, "outcome cancelled refused: no cancel was requested")

@@ -275,7 +275,7 @@ impl Next<'_> {
             return success;
         }
         step.life.lost += 1;
-        let failure = Failure::new("lost", format!("worker {} was not heard of any more", lease.worker));
+        let failure = Failure::new("lost", format!("the session of worker {} has ended", lease.worker));
         if step.life.lost < LOST_LEASES {
             step.life.run_at = self.now;
             return self.requeue(step, lease, Outcome::Lost, failure);

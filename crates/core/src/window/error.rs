@@ -69,7 +69,7 @@ impl fmt::Display for WindowError {
                 write!(f, "{word:?} is not a day at column {column}; days are mon, mon-fri, sat sun")
             }
             WindowErrorKind::Times(word) => {
-                write!(f, "{word:?} is no window at column {column}; write it as in 22:00-06:00")
+                write!(f, "{word:?} is not a window at column {column}; write it as in 22:00-06:00")
             }
             WindowErrorKind::Clock(word) => {
                 write!(
@@ -85,7 +85,7 @@ impl fmt::Display for WindowError {
                 )
             }
             WindowErrorKind::Extra(word) => {
-                write!(f, "{word:?} at column {column} is too much; windows are separated by commas")
+                write!(f, "{word:?} at column {column} is not expected; windows are separated by commas")
             }
             WindowErrorKind::TooMany => {
                 write!(f, "one window too many at column {column}, the limit is {WINDOWS}")

@@ -60,7 +60,7 @@ fn texts_have_one_form() {
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     for (text, message) in [
-        ("09:00", "\"09:00\" is no window at column 1; write it as in 22:00-06:00"),
+        ("09:00", "\"09:00\" is not a window at column 1; write it as in 22:00-06:00"),
         ("09:00-17:00,", "no window at column 13; write windows as in 22:00-06:00, 12:00-13:00"),
         (
             "09:00-25:00",
@@ -75,7 +75,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("often 09:00-17:00", "\"often\" is not a day at column 1; days are mon, mon-fri, sat sun"),
         ("mon", "\"mon\" at column 1 has no times; write a window as in 22:00-06:00"),
         ("09:00-17:00 Berlin", "at column 13 \"Berlin\" is not a time zone; did you mean Europe/Berlin?"),
-        ("09:00-17:00 UTC now", "\"now\" at column 17 is too much; windows are separated by commas"),
+        ("09:00-17:00 UTC now", "\"now\" at column 17 is not expected; windows are separated by commas"),
         (
             "09:00-10:00, 11:00-12:00 Asia/Tokyo",
             "the zone Asia/Tokyo at column 26 has windows without zone before it; name it after the first window",

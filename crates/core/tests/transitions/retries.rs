@@ -183,7 +183,7 @@ fn three_lost_workers_crash_a_job() {
         let step = step(&held, &Op::LeaseEnd);
         assert_eq!((step.reason, step.life.lost), (Reason::Lost, lost));
         assert_eq!(step.life.run_at, held.updated_at);
-        let words = "worker w1 was not heard of any more";
+        let words = "the session of worker w1 has ended";
         assert_eq!(step.life.state.error(), Some(&Failure::new("lost", words)));
         assert_eq!(step.past.map(|past| past.outcome), Some(Outcome::Lost));
         life = step.life;

@@ -276,7 +276,7 @@ fn refusals_read_well() {
         (IllegalTransition::NotCompleted { state: StateName::Running }, "the job is running, not completed"),
         (IllegalTransition::OnHold, "the job is on hold"),
         (IllegalTransition::Stopping, "the attempt is being stopped"),
-        (IllegalTransition::ToldOtherwise, "another outcome of this attempt was told before"),
+        (IllegalTransition::ToldOtherwise, "another outcome of this attempt was reported before"),
         (IllegalTransition::OtherAttempt { current: 3 }, "the job is at attempt 3"),
         (IllegalTransition::NotRequested, "outcome cancelled refused: no cancel was requested"),
     ] {

@@ -154,7 +154,7 @@ pub enum Rejected {
     Circle(Vec<usize>),
     /// A submitted job depends on one that does not precede it.
     #[error(
-        "after: job #{job} names #{before}, but a job can only come after earlier ones of the same submit"
+        "after: job #{job} names #{before}, but a job can only depend on earlier ones of the same submit"
     )]
     NotEarlier {
         /// Its position.
@@ -175,7 +175,7 @@ pub enum Rejected {
     #[error("group {0} has not ended: only an ended group is retried")]
     GroupOpen(GroupId),
     /// Every member of the group succeeded.
-    #[error("nothing of group {0} failed")]
+    #[error("no member of group {0} failed")]
     NothingToRetry(GroupId),
     /// The number of open groups has reached its maximum.
     #[error("the hall has {0} open groups, which is its limit")]
@@ -200,7 +200,7 @@ pub enum Rejected {
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
     /// The job of a schedule has a field that such a job cannot have.
-    #[error("{0} has no place in the job of a schedule")]
+    #[error("the job of a schedule cannot have {0}")]
     NotScheduled(&'static str),
     /// The number of schedules has reached its maximum.
     #[error("there are {0} schedules, which is the limit")]
@@ -228,7 +228,7 @@ pub enum Rejected {
     #[error(transparent)]
     Limit(#[from] LimitError),
     /// The session does not exist or has ended.
-    #[error("there is no such session any more")]
+    #[error("the session does not exist or has ended")]
     NoSuchSession,
     /// The work of its jobs does not continue outside.
     #[error("type {0} is not external: its jobs end with the worker's own outcome")]

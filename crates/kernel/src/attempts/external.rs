@@ -86,7 +86,7 @@ impl Kernel {
         let dice = self.env.dice();
         let Some(entry) = self.jobs.get(id).filter(|entry| entry.life.claim == claim) else { return };
         let Some(spec) = &entry.spec else { return };
-        let failure = Failure::new("timed_out", "nobody told the outcome in time");
+        let failure = Failure::new("timed_out", "no outcome was reported in time");
         let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced: true };
         if is_external(&entry.life)
             && let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.env.wall())

@@ -69,7 +69,7 @@ impl Timing {
             _ if self.worked(now) >= timeouts.total() => {
                 format!("the attempt took longer than {} ms", timeouts.total())
             }
-            Some(ms) if silent_ms >= ms => format!("nothing was heard of the attempt for {ms} ms"),
+            Some(ms) if silent_ms >= ms => format!("there was no output or progress for {ms} ms"),
             _ => return None,
         };
         Some(Failure::new(TIMED_OUT, words))
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(timing.next(&LIMITS, 9), Some(Mono(9_010)), "ten of thirty are left");
         assert!(timing.over(&LIMITS, Mono(9_009)).is_none());
         let silent = timing.over(&LIMITS, Mono(9_010)).unwrap();
-        assert_eq!(silent.explanation, "nothing was heard of the attempt for 30 ms");
+        assert_eq!(silent.explanation, "there was no output or progress for 30 ms");
         timing.heard = Mono(9_070);
         assert!(timing.over(&LIMITS, Mono(9_079)).is_none());
         let slow = timing.over(&LIMITS, Mono(9_080)).unwrap();

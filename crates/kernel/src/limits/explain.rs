@@ -116,16 +116,20 @@ impl LimitWhy {
                 };
                 let (taken, holders) = (self.taken, self.holders());
                 format!(
-                    "{name} lets {most} at once: {taken} taken by {holders}; this job weighs {}{heavy}",
+                    "{name} allows {most} at once: {taken} taken by {holders}; this job weighs {}{heavy}",
                     self.weight
                 )
             }
             (Missing::Tokens(at), _, Some(rate)) => {
                 let per = rate.per_ms;
-                format!("{name} lets {} in {per} ms begin: its turn comes at {}", rate.count, moment(at))
+                format!(
+                    "{name} allows {} starts in {per} ms: this job can start at {}",
+                    rate.count,
+                    moment(at)
+                )
             }
             (Missing::Behind(first), ..) => {
-                format!("{name}: job {first} is before it and waits for more room")
+                format!("{name}: job {first} precedes it and does not fit yet")
             }
             (Missing::Places | Missing::Tokens(_), ..) => format!("{name} was changed a moment ago"),
         }

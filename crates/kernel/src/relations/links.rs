@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(links.remove(id(1)), [id(9), id(7)]);
         assert!(!links.is_wanted(id(9)) && links.is_wanted(id(7)));
         links.add(link(2, "a", 6));
-        assert!(!links.is_wanted(id(7)), "a name that was given anew");
+        assert!(!links.is_wanted(id(7)), "the name belongs to another job now");
         assert!(
             links.is_wanted(id(8)) && links.of(id(8)).next().is_none(),
             "wanted, but not its own sub-job"

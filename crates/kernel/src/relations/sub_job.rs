@@ -106,8 +106,7 @@ impl Kernel {
         if self.relations.links.is_wanted(id) || self.jobs.contains(parent) {
             return;
         }
-        let failure =
-            Failure::new("parent_ended", format!("job {parent}, which had asked for it, has ended"));
+        let failure = Failure::new("parent_ended", format!("job {parent}, which requested it, has ended"));
         if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.env.wall()) {
             self.send_step(id, *step, task);
         }

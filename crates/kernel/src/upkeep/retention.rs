@@ -1,5 +1,5 @@
-//! Retention: removes completed jobs, ended groups, old feed rows, idempotency keys and acts, a bounded step at a
-//! time.
+//! Retention: removes completed jobs, ended groups, old feed rows, idempotency keys and audit entries, a
+//! bounded step at a time.
 //!
 //! A group is removed after its jobs: it must have ended, none of its jobs may be left, and no request may be answered
 //! with it any more, because the feed and the idempotency keys of its time have been removed.

@@ -71,7 +71,7 @@ fn it_waits_for_another_that_is_busy_and_holds_up_nobody() {
     assert!(hall.assignments().is_empty());
     assert_eq!(hall.explain(id).why, [Why::NoVacancy(vec![worker("b")]), Why::Avoids(vec![worker("a")])]);
     let text = hall.explain(id).to_string();
-    assert!(text.contains("it avoids workers that had it before: a"), "{text}");
+    assert!(text.contains("it avoids workers that it was assigned to before: a"), "{text}");
     let behind = hall.submit(job("t")).unwrap().id;
     assert_eq!(one(&mut hall, &[(a, "a")]).1.attempt.job, behind, "the one behind it is not held up");
     hall.ask(Request::Credit { session: b, total: 1 }).unwrap();

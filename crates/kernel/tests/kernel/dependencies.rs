@@ -268,7 +268,7 @@ fn a_whole_graph_goes_in_by_one_submit_and_a_circle_is_named() {
     let itself = hall.submit(at("b", &[0])).unwrap_err();
     assert_eq!(itself.to_string(), "after: jobs #0 → #0 of this submit wait for each other");
     let late = hall.submit_all(vec![at("a", &[1]), job("b")]).unwrap_err();
-    let text = "after: job #0 names #1, but a job can only come after earlier ones of the same submit";
+    let text = "after: job #0 names #1, but a job can only depend on earlier ones of the same submit";
     assert_eq!(late.to_string(), text);
     let nowhere = hall.submit(at("a", &[7])).unwrap_err();
     assert_eq!(nowhere, Rejected::NotEarlier { job: 0, before: 7 });
@@ -348,7 +348,7 @@ fn explain_names_the_first_jobs_that_must_end() {
     let last = hall.submit(behind("t", &all)).unwrap().id;
     let told = hall.explain(last).to_string();
     let names: Vec<_> = all[..5].iter().map(|id| format!("job {id} (queued)")).collect();
-    let text = format!("it comes after {} and 2 more, which must end first", names.join(", "));
+    let text = format!("it depends on {} and 2 more, which must end first", names.join(", "));
     assert_eq!(told, format!("job {last} is blocked\n{text}"));
 }
 

@@ -89,7 +89,7 @@ fn a_held_job_waits_until_it_is_released() {
     let other = hall.submit(job("t")).unwrap().id;
     assert_eq!(given(&mut hall), [other]);
     assert_eq!(why(&mut hall, id), [Why::OnHold]);
-    assert_eq!(hall.explain(id).to_string().lines().last(), Some("it is held back; release it"));
+    assert_eq!(hall.explain(id).to_string().lines().last(), Some("it is on hold; release it"));
     hall.ask(Request::Release(id)).unwrap();
     assert_eq!(given(&mut hall), [id]);
 }

@@ -401,7 +401,7 @@ fn explanations_name_the_limit_and_who_has_it() {
     assert_eq!(
         why.to_string(),
         format!(
-            "job {} is queued\na limit of queue default for params.c = \"acme\" lets 2 at once: 2 taken by jobs {}, {}; \
+            "job {} is queued\na limit of queue default for params.c = \"acme\" allows 2 at once: 2 taken by jobs {}, {}; \
              this job weighs 1",
             jobs[2], jobs[0], jobs[1]
         )

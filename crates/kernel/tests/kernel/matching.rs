@@ -183,7 +183,7 @@ fn every_reason_to_wait_is_explained() {
     assert_eq!(
         words,
         format!(
-            "job {id} is queued\nno connected worker suits\n  worker small: gpu>=4: this worker has gpu=2"
+            "job {id} is queued\nno connected worker matches\n  worker small: gpu>=4: this worker has gpu=2"
         )
     );
     let picky = hall.worker_with("picky", "gpu=8", "type=other");

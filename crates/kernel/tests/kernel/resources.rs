@@ -430,7 +430,7 @@ fn every_reason_of_resources_is_explained() {
     let text = hall.explain(large).to_string();
     let beginning = format!(
         "job {large} is queued\nit uses more than any worker has\n  gpu=8: the largest worker, small, has gpu=2\n\
-         no connected worker suits\n"
+         no connected worker matches\n"
     );
     assert!(text.starts_with(&beginning), "{text}");
     assert!(text.contains("\n  worker tiny: gpu=8: this worker has gpu=1"), "{text}");
@@ -455,7 +455,8 @@ fn every_reason_of_resources_is_explained() {
     hall.ask(Request::Renew(session)).unwrap();
     hall.pass(5_000);
     let text = hall.explain(waiting).to_string();
-    let kept = "\nit has waited long: worker small takes nothing that it would use until it fits\n";
+    let kept =
+        "\nworker small is reserved for it, because it has waited long: later jobs leave enough for it\n";
     assert!(text.contains(kept), "{text}");
     let assignment = Request::Cancel { id: first, failure: jobhall_core::Failure::new("cancelled", "") };
     hall.ask(assignment).unwrap();
@@ -471,5 +472,5 @@ fn every_reason_of_resources_is_explained() {
         "{why:?}"
     );
     let text = hall.explain(behind).to_string();
-    assert!(text.contains(&format!("kept for job {waiting}, which has waited long")), "{text}");
+    assert!(text.contains(&format!("reserved for job {waiting}, which has waited long")), "{text}");
 }

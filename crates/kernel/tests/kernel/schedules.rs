@@ -310,17 +310,17 @@ fn what_a_schedule_cannot_have_is_refused_by_name_and_nothing_is_written() {
             job("t"),
             "jitter of 18446744073709551615 ms is outside 0",
         ),
-        (
-            hourly(),
-            SubmitJob { run_at: Some(at(1)), ..job("t") },
-            "run_at has no place in the job of a schedule",
-        ),
+        (hourly(), SubmitJob { run_at: Some(at(1)), ..job("t") }, "the job of a schedule cannot have run_at"),
         (
             hourly(),
             SubmitJob { after: vec![jobhall_kernel::After::Job(other)], ..job("t") },
-            "after has no place in the job of a schedule",
+            "the job of a schedule cannot have after",
         ),
-        (hourly(), SubmitJob { retry_of: Some(other), ..job("t") }, "retry_of has no place"),
+        (
+            hourly(),
+            SubmitJob { retry_of: Some(other), ..job("t") },
+            "the job of a schedule cannot have retry_of",
+        ),
         (hourly(), SubmitJob { reuse_max_age_ms: Some(u64::MAX), ..job("t") }, "reuse max_age of"),
     ] {
         let refused = set_as(&mut hall, schedule, wanted, None).unwrap_err();

@@ -150,7 +150,7 @@ fn the_end_of_a_parent_cancels_what_nobody_else_wants() {
     let error = hall.show(own).job.life.state.error().unwrap().clone();
     assert_eq!(
         (error.reason.as_str(), error.explanation),
-        ("parent_ended", format!("job {one}, which had asked for it, has ended"))
+        ("parent_ended", format!("job {one}, which requested it, has ended"))
     );
     for id in [mine, shared, wanted] {
         assert_eq!(hall.state(id), StateName::Queued, "job {id}");

@@ -87,7 +87,7 @@ fn l19_an_attempt_that_says_nothing_for_too_long_is_stopped() {
     pass(&mut hall, 10_000);
     assert!(told_to_stop(&hall, &held));
     let Why::TimingOut { why, .. } = &hall.explain(id).why[0] else { panic!("{:?}", hall.explain(id)) };
-    assert_eq!(why, "nothing was heard of the attempt for 10000 ms");
+    assert_eq!(why, "there was no output or progress for 10000 ms");
     hall.report("w", &held, failed("killed")).unwrap();
     assert_eq!(hall.show(id).past[0].outcome, Outcome::TimedOut);
 }

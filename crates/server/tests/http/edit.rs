@@ -71,7 +71,7 @@ async fn a_job_is_held_released_and_run_now() {
     assert_eq!(verb(&hall, id, "run_now").await.json()["state"].as_str(), Some("queued"));
     let told = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
     assert_eq!(told["reasons"][0]["code"].as_str(), Some("on_hold"));
-    assert_eq!(told["reasons"][0]["text"].as_str(), Some("it is held back; release it"));
+    assert_eq!(told["reasons"][0]["text"].as_str(), Some("it is on hold; release it"));
     assert_eq!(verb(&hall, id, "release").await.json()["hold"].as_bool(), Some(false));
     assert_eq!(hall.take().await["job"]["id"].as_u64(), Some(id));
 }

@@ -137,7 +137,7 @@ async fn what_cannot_be_done_with_a_group_is_refused_by_name() {
     verb(&hall, &open, "retry").await.problem(409, "conflict");
     assert_eq!(
         verb(&hall, &empty, "retry").await.problem(409, "conflict"),
-        format!("nothing of group {empty} failed")
+        format!("no member of group {empty} failed")
     );
     assert_eq!(
         verb(&hall, &empty, "cancel").await.problem(409, "conflict"),
@@ -181,7 +181,7 @@ async fn what_a_job_comes_after_is_checked_and_explained() {
     assert_eq!(why["reasons"][0]["code"], "dependencies");
     assert_eq!(
         why["reasons"][0]["text"],
-        format!("it comes after job {first} (queued), which must end first")
+        format!("it depends on job {first} (queued), which must end first")
     );
     let blocked = hall.get("/api/v1/jobs?state=blocked").await.json();
     assert_eq!(blocked["items"][0]["id"], behind);
@@ -207,7 +207,7 @@ async fn what_a_job_comes_after_is_checked_and_explained() {
         ),
         (
             json!([{"type": "t", "after": ["#1"]}, {"type": "t"}]),
-            "after: job #0 names #1, but a job can only come after earlier ones of the same submit",
+            "after: job #0 names #1, but a job can only depend on earlier ones of the same submit",
         ),
         (json!([{"type": "t", "after": [0]}]), "after: id 0 is outside 1 to 9007199254740991"),
         (json!([{"type": "t", "attached": true}]), "attached: the job is in no group"),

@@ -60,7 +60,7 @@ async fn a_limit_holds_and_says_so() {
     let (code, text) = explained(&hall, second).await;
     assert_eq!(code, "limited");
     assert!(
-        text.starts_with("a limit of queue mail for params.c = \"acme\" lets 1 at once: 1 taken by job"),
+        text.starts_with("a limit of queue mail for params.c = \"acme\" allows 1 at once: 1 taken by job"),
         "{text}"
     );
     hall.word(&held, "outcome", br#"{"outcome":"succeeded"}"#).await;

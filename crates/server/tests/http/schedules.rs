@@ -73,8 +73,8 @@ async fn what_is_wrong_is_refused_with_its_place_and_nothing_is_made() {
     for (body, said) in [
         ("{}", "a new schedule needs cron or every"),
         (r#"{"cron":"@daily"}"#, "a new schedule requires job"),
-        (r#"{"cron":"0 25 * * *","job":{"type":"t"}}"#, "cron: \"25\" is no hour at column 3"),
-        (r#"{"cron":"0 0 30 2 *","job":{"type":"t"}}"#, "cron: no day is ever one of this cron line"),
+        (r#"{"cron":"0 25 * * *","job":{"type":"t"}}"#, "cron: \"25\" is not a valid hour at column 3"),
+        (r#"{"cron":"0 0 30 2 *","job":{"type":"t"}}"#, "cron: no date matches this cron expression"),
         (r#"{"cron":"@daily","zone":"Berlin","job":{"type":"t"}}"#, "did you mean Europe/Berlin?"),
         (r#"{"every":"1ms","job":{"type":"t"}}"#, "every 1 ms is outside 1000 to"),
         (
@@ -87,7 +87,7 @@ async fn what_is_wrong_is_refused_with_its_place_and_nothing_is_made() {
         ),
         (
             r#"{"every":"1h","job":{"type":"t","run_at":"2026-01-01T00:00:00Z"}}"#,
-            "run_at has no place in the job of a schedule",
+            "the job of a schedule cannot have run_at",
         ),
         (r#"{"every":"1h","job":{"type":"t"},"crn":1}"#, "unknown field `crn`"),
         (r#"{"every":"1h","job":{"type":"a b"}}"#, "type has the character ' ' at byte 1"),

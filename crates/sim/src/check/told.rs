@@ -126,7 +126,7 @@ pub(super) fn until(life: &JobStatus) -> Option<jobhall_core::Time> {
 
 fn timed_out(life: &JobStatus) -> bool {
     let error = life.state.error();
-    error.is_some_and(|error| error.explanation == "nobody told the outcome in time")
+    error.is_some_and(|error| error.explanation == "no outcome was reported in time")
 }
 
 /// Whether the state of a job matches this outcome.

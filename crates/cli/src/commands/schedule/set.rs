@@ -169,7 +169,7 @@ mod tests {
         assert!(parse(&["--params", "{}"]).is_err(), "params need a type");
         for (words, said) in [
             (&[][..], "nothing to set"),
-            (&["--cron", "61 * * * *"][..], "cron: \"61\" is no minute at column 1"),
+            (&["--cron", "61 * * * *"][..], "cron: \"61\" is not a valid minute at column 1"),
             (&["--zone", "Berlin"][..], "zone: \"Berlin\" is not a time zone; did you mean Europe/Berlin?"),
             (&["--every", "1ms"][..], "every 1 ms is outside 1000 to"),
             (&["--job", "{"][..], "job is not what `job submit` takes"),

@@ -129,7 +129,7 @@ fn every_mistake_is_named_with_its_place() {
         ("key.first", "unknown function \"first\" at column 5; use before(\"…\")".to_owned()),
         ("key.before", "expected \"(\" at column 11".to_owned()),
         ("key.before(/)", "expected a text in quotes, found '/', at column 12".to_owned()),
-        ("key.before(\"\")", "nothing stands before an empty text at column 12".to_owned()),
+        ("key.before(\"\")", "the separator is empty at column 12".to_owned()),
         ("key.before(\"/\"", "expected \")\" at column 15".to_owned()),
         ("key.before(\"/\").x", "expected nothing more, found '.', at column 16".to_owned()),
         ("key/", "expected \".\" or the end, found '/', at column 4".to_owned()),

@@ -35,7 +35,7 @@ fn space() -> impl Strategy<Value = &'static str> {
     prop_oneof![6 => Just(""), 1 => select(vec![" ", "\n\t", "\r\n  "])]
 }
 
-/// Documents, with names that stand twice.
+/// Documents in which a name may occur twice.
 fn document() -> impl Strategy<Value = String> {
     let spaced =
         |inner| (space(), inner, space()).prop_map(|(before, text, after)| format!("{before}{text}{after}"));

@@ -109,7 +109,7 @@ fn whoever_stands_on_a_place_has_it_when_the_lender_leaves() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Whoever is on nobody else's place or is the last of a chain runs; its weight must fit, or it is alone.
+    /// The jobs whose places are not lent run: their weights must fit, unless only one runs.
     #[test]
     fn what_runs_never_exceeds_the_limit(
         limit in 1_u32..8,

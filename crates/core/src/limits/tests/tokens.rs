@@ -120,7 +120,7 @@ proptest! {
         for (wait, weight, restart) in steps {
             now += wait;
             if restart < 20 {
-                // Nobody knows any more what was taken.
+                // What was taken before is unknown.
                 tokens = Tokens::empty(rate, now);
             }
             // Some are heavier than the burst.

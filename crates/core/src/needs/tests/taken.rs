@@ -128,7 +128,7 @@ proptest! {
                 taken.take(&job);
                 running.push(job);
             }
-            prop_assert_eq!(&counted(&running), &taken, "counted anew it is the same");
+            prop_assert_eq!(&counted(&running), &taken, "a recount gives the same");
             prop_assert!(taken.iter().all(|(_, amount)| (1..=5_500).contains(&amount.thousandths())));
         }
         for job in running {

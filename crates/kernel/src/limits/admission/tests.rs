@@ -58,7 +58,7 @@ fn kernel() -> Kernel {
     kernel
 }
 
-/// The jobs that are claimed, which is not told to be stored.
+/// The jobs whose claims are sent to the store, which never replies.
 fn claimed(kernel: &mut Kernel) -> Vec<u64> {
     kernel.retry_waiters();
     let units = kernel.take_commit().map(|(_, units)| units).unwrap_or_default();
@@ -71,7 +71,7 @@ fn those_that_a_job_waits_for_stand_on_its_place_one_after_the_other() {
     assert_eq!(claimed(&mut kernel), [0; 0]);
     kernel.lend(id(1), &[id(3), id(4)]);
     assert_eq!(claimed(&mut kernel), [3], "the first that it waits for, not the first in line");
-    assert_eq!(kernel.borrower(id(1)), Some(id(3)), "it cannot go on while another stands on its place");
+    assert_eq!(kernel.borrower(id(1)), Some(id(3)), "it cannot continue while another job borrows its place");
     // Job 3 ends.
     kernel.take_out(id(3));
     assert_eq!(claimed(&mut kernel), [4]);

@@ -121,14 +121,14 @@ impl Model {
         self.board.unpark(profile, place);
     }
 
-    /// Nobody has a GPU left where `full` says so.
+    /// If `full`, no worker has a free GPU.
     fn check(&mut self, full: bool) {
         let left = |kind: u64| !full || class(kind).uses.is_empty();
         for &(set, profile) in &self.sessions {
             let fits = |kind| suits(kind, set) && left(kind);
             let best = self.jobs.iter().find(|(_, (kind, _))| fits(*kind)).map(|(rank, _)| *rank);
             let found = self.board.best(profile, |_, line, _| !full || line.demand.uses.is_empty());
-            assert_eq!(found, best, "the first job that suits");
+            assert_eq!(found, best, "the first job that matches");
         }
         for &(kind, class) in self.jobs.values() {
             let fits = |(_, set): &&(Place, u64)| suits(kind, *set) && left(kind);
