@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_used_again_and_memory_is_released_with_the_last_value() {
+    fn a_slot_is_used_again_and_memory_returns_with_the_last_value() {
         let mut open = Open::default();
         let many = 3 * CHUNK as u64;
         (1..=many).for_each(|n| open.insert(id(n), n));
