@@ -77,10 +77,11 @@ bench-compare: ## CPU per life and wall time of the working tree against a commi
 	$(if $(TURNS),TURNS=$(TURNS)) bench/compare $(or $(BASE),$(error BASE=COMMIT is missing))
 
 .PHONY: mutants
-mutants: nextest ## Break the rules of core one by one and see that a test notices (slow)
+mutants: nextest ## Break the rules of core one by one, and the kernel in 100 places, and see that a test notices (slow): SEED=7 SHARD=1/4
 	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-mutants
 	CARGO_PROFILE_DEV_DEBUG=false $(CARGO) mutants -p jobhall-core -j1 --no-shuffle || case $$? in 2|3) ;; *) exit 1 ;; esac
 	.cargo/mutants-check
+	.cargo/mutants-kernel $(if $(SEED),--seed $(SEED)) $(if $(SHARD),--shard $(SHARD))
 
 .PHONY: conformance-long
 conformance-long: nextest ## The model-based store test with a million operations
