@@ -41,14 +41,14 @@ impl Tokens {
     }
 
     /// The shares available by now, including those beyond the burst.
-    fn come(&self, now: u64) -> u64 {
-        let news = now.saturating_sub(self.at).saturating_mul(u64::from(self.rate.count));
-        self.shares.saturating_add(news)
+    fn refilled(&self, now: u64) -> u64 {
+        let refill = now.saturating_sub(self.at).saturating_mul(u64::from(self.rate.count));
+        self.shares.saturating_add(refill)
     }
 
     /// The first time from `now` on at which this weight can be taken.
     pub fn ready_at(&self, weight: u32, now: u64) -> u64 {
-        let missing = shares(weight, self.rate.per_ms).saturating_sub(self.come(now));
+        let missing = shares(weight, self.rate.per_ms).saturating_sub(self.refilled(now));
         now.saturating_add(missing.div_ceil(u64::from(self.rate.count.max(1))))
     }
 
@@ -80,16 +80,16 @@ impl Tokens {
 
     /// Whether no token is missing, so that a new bucket is equivalent.
     pub fn is_full(&self, now: u64) -> bool {
-        self.come(now) >= most(self.rate)
+        self.refilled(now) >= most(self.rate)
     }
 
     /// Whole tokens saved now.
     pub fn left(&self, now: u64) -> u64 {
-        self.come(now).min(most(self.rate)) / self.rate.per_ms.max(1)
+        self.refilled(now).min(most(self.rate)) / self.rate.per_ms.max(1)
     }
 
     fn settle(&mut self, now: u64, most: u64) {
-        self.shares = self.come(now).min(most);
+        self.shares = self.refilled(now).min(most);
         self.at = self.at.max(now);
     }
 }

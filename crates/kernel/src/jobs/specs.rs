@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use jobhall_core::{JobId, JobSpec};
 
 /// Approximate bytes of a spec without its params.
-const FIXED: usize = 300;
+const FIXED: usize = 400;
 
 /// Specs of waiting jobs, in the order they were placed.
 #[derive(Debug, Default)]
