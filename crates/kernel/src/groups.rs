@@ -97,10 +97,7 @@ impl Kernel {
 
     /// At start, after the open jobs: continues pending operations on groups.
     pub(crate) fn begin_groups(&mut self) {
-        let open = self.groups.open.values();
-        let cancelled: Vec<_> =
-            open.filter(|open| open.group.cancel.is_some()).map(|open| open.group.id).collect();
-        for id in cancelled {
+        for id in self.groups.cancelled() {
             self.cancel_members(id);
         }
         self.groups.find_losers();
@@ -156,12 +153,7 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::NoSuchGroup(id)));
         };
         if open.busy {
-            return self
-                .groups
-                .in_line
-                .entry(id)
-                .or_default()
-                .push(TaskKind::Request(request, ticket).into());
+            return self.groups.line_up(id, TaskKind::Request(request, ticket).into());
         }
         let cancel = open.group.cancel.clone().or_else(|| cancel.cloned());
         if open.group.closed && open.group.cancel == cancel {
@@ -174,9 +166,7 @@ impl Kernel {
 
     /// Sends the new state of a group, decided on its state in memory.
     fn write_group(&mut self, mut group: Group, asked: Option<(Request, Ticket)>) {
-        let Some(open) = self.groups.open.get_mut(&group.id) else { return };
-        open.busy = true;
-        let expected = open.group.rev;
+        let Some(expected) = self.groups.begin_write(group.id) else { return };
         group.rev = expected + 1;
         let write = GroupWrite { expected, group: group.clone() };
         let pending = Pending::Group(Box::new(GroupPending { group, asked }));
@@ -186,13 +176,7 @@ impl Kernel {
     pub(crate) fn group_stored(&mut self, pending: GroupPending) {
         let GroupPending { group, asked } = pending;
         let (id, ended) = (group.id, group.end.is_some());
-        let Some(open) = self.groups.open.get_mut(&id) else { return };
-        let marked = group.cancel.is_some() && open.group.cancel.is_none();
-        let closed = group.closed;
-        open.group = group;
-        if closed && self.groups.fills.get(&id).is_some_and(Fill::is_done) {
-            self.groups.fills.remove(&id);
-        }
+        let Some(marked) = self.groups.stored(group) else { return };
         if let Some((_, ticket)) = asked {
             let answer = self.show_group(id);
             self.answer(ticket, answer);
@@ -208,11 +192,7 @@ impl Kernel {
 
     /// A write of a group has completed or failed.
     fn free_group(&mut self, id: GroupId) {
-        if let Some(open) = self.groups.open.get_mut(&id) {
-            open.busy = false;
-            self.groups.quiet.push(id);
-        }
-        for task in self.groups.in_line.remove(&id).unwrap_or_default() {
+        for task in self.groups.free(id) {
             self.enqueue(task);
         }
     }
@@ -232,10 +212,7 @@ impl Kernel {
     /// Ends the groups whose members are all completed, and the jobs whose copy has succeeded.
     pub(crate) fn end_groups(&mut self) {
         for id in std::mem::take(&mut self.groups.quiet) {
-            let now = self.env.wall();
-            let Some(open) = self.groups.get(id).filter(|open| !open.busy) else { continue };
-            if let Some(end) = open.group.ends(&open.counts, now) {
-                let group = Group { end: Some(end), ..open.group.clone() };
+            if let Some(group) = self.groups.ended(id, self.env.wall()) {
                 self.write_group(group, None);
             }
         }
@@ -248,10 +225,7 @@ impl Kernel {
         let id = pending.group.id;
         for conflict in conflicts {
             let Conflict::Group { stored, .. } = conflict else { continue };
-            match (stored, self.groups.open.get_mut(&id)) {
-                (Some(stored), Some(open)) if stored.end.is_none() => open.group = *stored,
-                _ => drop(self.groups.open.remove(&id)),
-            }
+            self.groups.learn(id, stored.map(|stored| *stored));
         }
         self.free_group(id);
         if self.groups.fills.contains_key(&id) {
@@ -264,15 +238,13 @@ impl Kernel {
 
     pub(crate) fn group_undone(&mut self, pending: &GroupPending, refused: Rejected) {
         let id = pending.group.id;
-        if let Some(open) = self.groups.open.get_mut(&id) {
-            open.busy = false;
-        }
+        self.groups.write_failed(id);
         match &pending.asked {
             Some((_, ticket)) => self.answer(*ticket, Err(refused)),
             None if self.groups.fills.contains_key(&id) => self.commits.postpone(TaskKind::Fill(id).into()),
             None => self.commits.postpone(TaskKind::LookAtGroup(id).into()),
         }
-        for task in self.groups.in_line.remove(&id).unwrap_or_default() {
+        for task in self.groups.take_line(id) {
             self.enqueue(task);
         }
     }

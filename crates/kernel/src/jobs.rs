@@ -118,6 +118,45 @@ impl Jobs {
         in_line.chain(reading.flat_map(|reading| reading.now.into_iter().chain(reading.later))).collect()
     }
 
+    /// Adds a task to the reads of a job. Returns whether a read is to be requested.
+    pub fn read_for(&mut self, id: JobId, task: Task) -> bool {
+        match self.reading.get_mut(&id) {
+            // A read in flight may be older than what the task knows, so the task gets a new read.
+            Some(reading) => {
+                reading.later.push(task);
+                false
+            }
+            None => {
+                self.reading.insert(id, Reading { now: vec![task], later: Vec::new() });
+                true
+            }
+        }
+    }
+
+    /// Takes the tasks that a read was made for. Returns also whether another read is to be requested, because others
+    /// arrived meanwhile.
+    pub fn readers(&mut self, id: JobId) -> (Vec<Task>, bool) {
+        let Some(Reading { now, later }) = self.reading.remove(&id) else { return (Vec::new(), false) };
+        let again = !later.is_empty();
+        if again {
+            self.reading.insert(id, Reading { now: later, later: Vec::new() });
+        }
+        (now, again)
+    }
+
+    /// Drops the specs of the jobs that have waited longest in their place, when specs exceed this number of bytes.
+    /// New jobs that are claimed immediately keep theirs, regardless of how many jobs wait.
+    pub fn forget_specs(&mut self, budget: usize) {
+        while let Some(id) = self.specs.surplus(budget) {
+            let Some(entry) = self.open.get_mut(id).filter(|entry| entry.placed != Placed::Nowhere) else {
+                continue;
+            };
+            if let Some(spec) = entry.spec.take() {
+                self.specs.drop(&spec);
+            }
+        }
+    }
+
     /// The job that waits for the key of this one.
     pub fn successor(&self, id: JobId) -> Option<JobId> {
         self.successors.get(&id).copied()
@@ -170,5 +209,134 @@ impl Jobs {
             self.get(id)
                 .is_some_and(|entry| entry.placed == Placed::Ready && ready_since(&entry.life) == since)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jobhall_core::JobStatus;
+
+    use super::*;
+    use crate::fixtures::{entry, id, numbers, spec, task, time};
+    use crate::matching::board::Board;
+
+    fn jobs() -> Jobs {
+        Jobs::new(&Config { cached: 2, ..Config::default() }, Now::default())
+    }
+
+    fn completed(jobs: &mut Jobs, n: u64) {
+        let job = Job { id: id(n), spec: Arc::new(spec()), life: JobStatus::queued(time(0), time(0)) };
+        jobs.cached.put(id(n), (job, Vec::new()));
+    }
+
+    /// Adds an open job, placed here with its spec.
+    fn placed(jobs: &mut Jobs, n: u64, place: Placed) {
+        let mut entry = entry(&mut Board::default(), spec(), JobStatus::queued(time(2), time(5)));
+        entry.placed = place;
+        jobs.specs.keep(id(n), entry.spec.as_ref().unwrap());
+        jobs.open.insert(id(n), entry);
+    }
+
+    #[test]
+    fn tasks_for_a_busy_job_keep_their_order_and_one_may_go_first() {
+        let mut jobs = jobs();
+        [2, 3].into_iter().for_each(|n| jobs.line_up(id(1), task(n)));
+        jobs.line_up_first(id(1), task(4));
+        jobs.line_up(id(9), task(5));
+        assert!(jobs.has_in_line(id(1), |task| numbers(std::slice::from_ref(task)) == [3]));
+        assert!(!jobs.has_in_line(id(1), |task| numbers(std::slice::from_ref(task)) == [5]));
+        assert_eq!(numbers(&jobs.take_line(id(1))), [4, 2, 3]);
+        assert!(jobs.take_line(id(1)).is_empty() && !jobs.has_in_line(id(1), |_| true));
+        assert_eq!(numbers(&jobs.take_line(id(9))), [5]);
+    }
+
+    #[test]
+    fn a_task_that_arrives_during_a_read_gets_another_read() {
+        let mut jobs = jobs();
+        assert!(jobs.is_idle());
+        assert!(jobs.read_for(id(1), task(2)));
+        assert!(!jobs.read_for(id(1), task(3)) && !jobs.read_for(id(1), task(4)));
+        assert!(jobs.read_for(id(9), task(5)), "another job has another read");
+        let (now, again) = jobs.readers(id(1));
+        assert_eq!((numbers(&now), again), (vec![2], true));
+        let (now, again) = jobs.readers(id(1));
+        assert_eq!((numbers(&now), again), (vec![3, 4], false));
+        assert!(jobs.readers(id(1)).0.is_empty() && !jobs.is_idle());
+        jobs.readers(id(9));
+        assert!(jobs.is_idle());
+    }
+
+    #[test]
+    fn all_waiting_tasks_include_those_of_this_read_and_of_the_next() {
+        let mut jobs = jobs();
+        jobs.line_up(id(1), task(1));
+        assert_eq!([2, 3].map(|n| jobs.read_for(id(1), task(n))), [true, false]);
+        let mut all = numbers(&jobs.take_waiting());
+        all.sort_unstable();
+        assert_eq!(all, [1, 2, 3]);
+        assert!(jobs.is_idle() && jobs.take_waiting().is_empty());
+    }
+
+    #[test]
+    fn the_cache_drops_the_completed_job_that_was_used_least_recently() {
+        let mut jobs = jobs();
+        [1, 2].into_iter().for_each(|n| completed(&mut jobs, n));
+        assert!(jobs.peek_completed(id(2)).is_some(), "this is not a use");
+        assert!(jobs.completed(id(1)).is_some(), "this is one");
+        completed(&mut jobs, 3);
+        assert!(jobs.peek_completed(id(2)).is_none() && jobs.peek_completed(id(1)).is_some());
+        jobs.removed(&[id(1)]);
+        assert!(jobs.completed(id(1)).is_none() && jobs.completed(id(3)).is_some());
+    }
+
+    #[test]
+    fn a_cache_of_no_jobs_keeps_one() {
+        let mut jobs = Jobs::new(&Config { cached: 0, ..Config::default() }, Now::default());
+        [1, 2].into_iter().for_each(|n| completed(&mut jobs, n));
+        assert!(jobs.peek_completed(id(1)).is_none() && jobs.peek_completed(id(2)).is_some());
+    }
+
+    #[test]
+    fn specs_beyond_the_budget_are_dropped_from_jobs_that_still_wait() {
+        let mut jobs = jobs();
+        placed(&mut jobs, 1, Placed::Ready);
+        placed(&mut jobs, 2, Placed::Nowhere);
+        placed(&mut jobs, 3, Placed::Due);
+        placed(&mut jobs, 4, Placed::Ready);
+        let weight = 400 + spec().params.as_str().len();
+        jobs.forget_specs(4 * weight);
+        assert!(jobs.iter().all(|(_, entry)| entry.spec.is_some()));
+        jobs.forget_specs(2 * weight);
+        let kept = [1, 2, 3, 4].map(|n| jobs.get(id(n)).unwrap().spec.is_some());
+        assert_eq!(kept, [false, true, false, true], "the claimed job keeps its spec");
+    }
+
+    #[test]
+    fn a_job_waits_while_it_is_ready_since_the_same_time() {
+        let mut jobs = jobs();
+        placed(&mut jobs, 1, Placed::Ready);
+        placed(&mut jobs, 2, Placed::Due);
+        let waits = jobs.waits();
+        assert!(waits(id(1), time(5)));
+        assert!(!waits(id(1), time(2)), "it was placed again meanwhile");
+        assert!(!waits(id(2), time(5)) && !waits(id(3), time(5)));
+    }
+
+    #[test]
+    fn the_successor_of_a_key_is_the_last_one_set() {
+        let mut jobs = jobs();
+        jobs.set_successor(id(1), id(2));
+        jobs.set_successor(id(1), id(3));
+        assert_eq!((jobs.successor(id(1)), jobs.successor(id(3))), (Some(id(3)), None));
+    }
+
+    #[test]
+    fn progress_is_forgotten_for_one_job() {
+        let mut jobs = jobs();
+        [1, 2].into_iter().for_each(|n| jobs.progress_mut(id(n)).clear());
+        jobs.forget_progress(id(1));
+        assert!(jobs.progress(id(1)).is_none() && jobs.progress(id(2)).is_some());
     }
 }

@@ -19,6 +19,8 @@ mod api;
 mod attempts;
 mod commits;
 mod explain;
+#[cfg(test)]
+mod fixtures;
 mod groups;
 mod jobs;
 mod kernel;

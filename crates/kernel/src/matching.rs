@@ -5,6 +5,8 @@ pub(crate) mod board;
 pub(crate) mod credit;
 pub(crate) mod resources;
 pub(crate) mod session;
+#[cfg(test)]
+mod tests;
 pub(crate) mod vacancy;
 
 use std::collections::BTreeMap;

@@ -85,12 +85,11 @@ impl Relations {
 
     /// Takes the tasks that wait for a sub-job call.
     pub fn take_waiting(&mut self) -> Vec<Task> {
-        std::mem::take(&mut self.links.waiting)
+        self.links.take_waiting()
     }
 
     /// When the next released job is stored, if it is not claimed before; now if ends are not propagated yet.
     pub fn next_release(&self, now: Mono) -> Option<Mono> {
-        let next = self.dependencies.released.front().map(|&(at, _)| at);
-        if self.dependencies.is_idle() { next } else { Some(now) }
+        if self.dependencies.is_idle() { self.dependencies.next_release() } else { Some(now) }
     }
 }

@@ -1,7 +1,7 @@
 //! Membership in open groups, and the counts of members. The counts change with the jobs, in the same place that
 //! counts the queues, so they always sum to the members.
 
-use jobhall_core::{Failure, Group, GroupCounts, GroupId, JobId, JobSpec, Standing, StateName};
+use jobhall_core::{Failure, Group, GroupCounts, GroupId, JobId, JobSpec, Standing, StateName, Time};
 use jobhall_store::Member;
 
 use crate::api::effect::Ticket;
@@ -130,6 +130,72 @@ impl Groups {
         }
     }
 
+    /// Keeps a task until no write of the group is in flight.
+    pub(super) fn line_up(&mut self, id: GroupId, task: Task) {
+        self.in_line.entry(id).or_default().push(task);
+    }
+
+    /// Takes the tasks that wait for the write of a group.
+    pub(super) fn take_line(&mut self, id: GroupId) -> Vec<Task> {
+        self.in_line.remove(&id).unwrap_or_default()
+    }
+
+    /// A write of a group begins. Returns the revision that it replaces.
+    pub(super) fn begin_write(&mut self, id: GroupId) -> Option<u32> {
+        let open = self.open.get_mut(&id)?;
+        open.busy = true;
+        Some(open.group.rev)
+    }
+
+    /// The write of a group has failed; the group is checked again when its writer asks for it.
+    pub(super) fn write_failed(&mut self, id: GroupId) {
+        if let Some(open) = self.open.get_mut(&id) {
+            open.busy = false;
+        }
+    }
+
+    /// The write of a group has completed: it is checked whether it has ended. Returns the tasks that waited.
+    pub(super) fn free(&mut self, id: GroupId) -> Vec<Task> {
+        if let Some(open) = self.open.get_mut(&id) {
+            open.busy = false;
+            self.quiet.push(id);
+        }
+        self.take_line(id)
+    }
+
+    /// A group is stored. Returns whether it is cancelled by that; none if it is not open.
+    pub(super) fn stored(&mut self, group: Group) -> Option<bool> {
+        let (id, closed) = (group.id, group.closed);
+        let open = self.open.get_mut(&id)?;
+        let marked = group.cancel.is_some() && open.group.cancel.is_none();
+        open.group = group;
+        if closed && self.fills.get(&id).is_some_and(Fill::is_done) {
+            self.fills.remove(&id);
+        }
+        Some(marked)
+    }
+
+    /// The store has another version of a group, or none: one that has ended is no longer open.
+    pub(super) fn learn(&mut self, id: GroupId, stored: Option<Group>) {
+        match (stored, self.open.get_mut(&id)) {
+            (Some(stored), Some(open)) if stored.end.is_none() => open.group = stored,
+            _ => drop(self.open.remove(&id)),
+        }
+    }
+
+    /// The group with its end, if it ends now and no write of it is in flight.
+    pub(super) fn ended(&self, id: GroupId, now: Time) -> Option<Group> {
+        let open = self.get(id).filter(|open| !open.busy)?;
+        let end = open.group.ends(&open.counts, now)?;
+        Some(Group { end: Some(end), ..open.group.clone() })
+    }
+
+    /// At start: the groups that are being cancelled.
+    pub(super) fn cancelled(&self) -> Vec<GroupId> {
+        let open = self.open.values();
+        open.filter(|open| open.group.cancel.is_some()).map(|open| open.group.id).collect()
+    }
+
     /// At start: finds open copies of which another has succeeded.
     pub fn find_losers(&mut self) {
         for open in self.open.values() {
@@ -158,24 +224,10 @@ impl OpenGroup {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use jobhall_core::Time;
     use proptest::prelude::*;
 
-    fn group() -> Group {
-        Group {
-            id: GroupId::new(1_000).unwrap(),
-            rev: 1,
-            name: None,
-            owner: None,
-            tags: Box::default(),
-            retry_of: None,
-            created_at: Time::EPOCH,
-            closed: false,
-            cancel: None,
-            end: None,
-        }
-    }
+    use super::*;
+    use crate::fixtures::{group, id, numbers, spec, task, time};
 
     fn part(id: u64, root: u64) -> Membership {
         let job = |id| JobId::new(id).unwrap();
@@ -228,5 +280,146 @@ mod tests {
             let [one, other] = [&groups, &again].map(|groups| groups.get(group().id).unwrap().counts);
             prop_assert_eq!(one, other);
         }
+    }
+    /// An open group whose first check is done.
+    fn groups(group: Group) -> Groups {
+        let mut groups = Groups::default();
+        groups.add(group);
+        assert_eq!(std::mem::take(&mut groups.quiet).len(), 1, "a new group is checked");
+        groups
+    }
+
+    fn cancel() -> Option<Failure> {
+        Some(Failure::new("stop", "asked"))
+    }
+
+    #[test]
+    fn the_root_of_a_copy_is_the_job_that_it_copies() {
+        let member = |copy_of| JobSpec { group: Some(group().id), copy_of, attached: true, ..spec() };
+        assert!(Membership::of(id(2), &spec()).is_none());
+        let [copy, job] = [Some(id(1)), None].map(|of| Membership::of(id(2), &member(of)).unwrap());
+        assert_eq!((copy.id, copy.root, copy.attached), (id(2), id(1), true));
+        assert_eq!((job.id, job.root, job.group), (id(2), id(2), group().id));
+    }
+
+    #[test]
+    fn a_group_is_checked_when_its_last_open_member_has_ended() {
+        let mut groups = groups(group());
+        for job in [1, 2] {
+            groups.step(&part(job, job), None, Some(StateName::Queued));
+        }
+        groups.step(&part(1, 1), Some(StateName::Queued), Some(StateName::Failed));
+        assert!(groups.quiet.is_empty());
+        groups.step(&part(2, 2), Some(StateName::Queued), Some(StateName::Succeeded));
+        assert_eq!(groups.quiet, [group().id]);
+        let counts = groups.get(group().id).unwrap().counts;
+        assert_eq!((counts.failed, counts.succeeded, counts.open()), (1, 1, 0));
+    }
+
+    #[test]
+    fn an_attached_job_is_not_counted() {
+        let mut groups = groups(group());
+        groups.step(&part(7, 7), None, Some(StateName::Queued));
+        assert_eq!(groups.get(group().id).unwrap().counts.total(), 0);
+    }
+
+    #[test]
+    fn the_copies_of_a_job_that_succeeded_lose_unless_they_have_ended() {
+        let mut groups = groups(group());
+        groups.step(&part(1, 1), None, Some(StateName::Queued));
+        for copy in [11, 12, 13] {
+            groups.copied(&part(copy, 1), StateName::Queued);
+            groups.step(&part(copy, 1), None, Some(StateName::Queued));
+        }
+        groups.step(&part(13, 1), Some(StateName::Queued), Some(StateName::Failed));
+        assert!(groups.losers.is_empty());
+        groups.step(&part(11, 1), Some(StateName::Queued), Some(StateName::Succeeded));
+        let mut losers = std::mem::take(&mut groups.losers);
+        losers.sort_unstable();
+        assert_eq!(losers, [(id(1), id(11)), (id(12), id(11))]);
+        assert_eq!(groups.get(group().id).unwrap().counts.total(), 1, "all copies are one member");
+        groups.find_losers();
+        assert_eq!(groups.losers.len(), 2, "a restart finds them again");
+    }
+
+    #[test]
+    fn a_group_ends_when_it_is_closed_and_quiet_and_no_write_is_in_flight() {
+        let mut groups = groups(Group { closed: true, rev: 4, ..group() });
+        groups.step(&part(1, 1), None, Some(StateName::Queued));
+        assert!(groups.ended(group().id, time(9)).is_none());
+        groups.step(&part(1, 1), Some(StateName::Queued), Some(StateName::Failed));
+        let end = groups.ended(group().id, time(9)).unwrap().end.unwrap();
+        assert_eq!(end.counts.failed, 1);
+        assert_eq!(groups.begin_write(group().id), Some(4));
+        assert!(groups.ended(group().id, time(9)).is_none());
+        groups.write_failed(group().id);
+        assert!(groups.ended(group().id, time(9)).is_some());
+    }
+
+    #[test]
+    fn tasks_wait_for_the_write_of_their_group() {
+        let mut groups = groups(group());
+        groups.begin_write(group().id);
+        [3, 1].into_iter().for_each(|n| groups.line_up(group().id, task(n)));
+        let other = GroupId::new(2_000).unwrap();
+        groups.line_up(other, task(2));
+        assert_eq!(numbers(&groups.free(group().id)), [3, 1]);
+        assert!(!groups.get(group().id).unwrap().busy && groups.quiet == [group().id]);
+        assert_eq!(numbers(&groups.free(other)), [2]);
+        assert_eq!(groups.quiet.len(), 1, "a group that is not open is not checked");
+        groups.line_up(other, task(4));
+        assert_eq!(numbers(&groups.take_waiting()), [4]);
+    }
+
+    #[test]
+    fn a_cancel_is_stored_once() {
+        let mut groups = groups(group());
+        assert_eq!(groups.stored(Group { closed: true, ..group() }), Some(false));
+        let cancelled = Group { cancel: cancel(), ..group() };
+        assert_eq!(groups.stored(cancelled.clone()), Some(true));
+        assert_eq!(groups.stored(cancelled), Some(false));
+        assert_eq!((groups.cancel(group().id), groups.cancelled()), (cancel().as_ref(), vec![group().id]));
+        let unknown = Group { id: GroupId::new(2_000).unwrap(), ..group() };
+        assert_eq!(groups.stored(unknown), None);
+    }
+
+    #[test]
+    fn a_group_is_filled_until_it_is_closed_with_all_its_jobs_and_an_answer() {
+        let fills = [Fill::of(&[id(1)], None), Fill::of(&[], Some(Ticket(5))), Fill::of(&[], None)];
+        let closed = Group { closed: true, ..group() };
+        let done = fills.map(|fill| {
+            let mut groups = groups(group());
+            groups.fills.insert(group().id, fill);
+            groups.stored(group());
+            assert_eq!(groups.fills.len(), 1, "it is not closed");
+            groups.stored(closed.clone());
+            groups.fills.is_empty()
+        });
+        assert_eq!(done, [false, false, true]);
+    }
+
+    #[test]
+    fn fills_that_are_given_up_return_the_tickets_that_wait() {
+        let mut groups = groups(group());
+        groups.fills.insert(group().id, Fill::of(&[id(1)], Some(Ticket(5))));
+        groups.fills.insert(GroupId::new(2_000).unwrap(), Fill::of(&[id(1)], None));
+        assert_eq!(groups.take_fills(), [Ticket(5)]);
+        assert!(groups.fills.is_empty());
+    }
+
+    #[test]
+    fn a_group_is_open_until_the_store_has_its_end_or_no_row() {
+        let mut groups = groups(group());
+        groups.learn(group().id, Some(Group { rev: 8, ..group() }));
+        assert_eq!(groups.begin_write(group().id), Some(8));
+        groups.write_failed(group().id);
+        let end = groups.get(group().id).unwrap().group.clone();
+        let end = Group { closed: true, ..end }.ends(&GroupCounts::default(), time(9));
+        assert!(end.is_some());
+        groups.learn(group().id, Some(Group { end, ..group() }));
+        assert!(groups.get(group().id).is_none());
+        groups.add(group());
+        groups.learn(group().id, None);
+        assert_eq!(groups.len(), 0);
     }
 }

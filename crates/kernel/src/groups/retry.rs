@@ -39,6 +39,14 @@ impl Fill {
     }
 }
 
+#[cfg(test)]
+impl Fill {
+    /// A fill with these members left.
+    pub(super) fn of(left: &[JobId], ticket: Option<Ticket>) -> Fill {
+        Fill { left: left.iter().copied().collect(), made: IdMap::default(), ticket }
+    }
+}
+
 impl Kernel {
     pub(crate) fn retry_group(&mut self, id: GroupId, name: Option<IdempotencyKey>, ticket: Ticket) {
         if self.groups.get(id).is_some() {
@@ -114,7 +122,7 @@ impl Kernel {
             return self.commits.read(number, request, PendingRead::Fill(id, ids));
         }
         if busy {
-            return self.groups.in_line.entry(id).or_default().push(TaskKind::Fill(id).into());
+            return self.groups.line_up(id, TaskKind::Fill(id).into());
         }
         let ticket = fill.ticket.take();
         if let Some(ticket) = ticket {

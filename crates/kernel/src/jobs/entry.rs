@@ -94,3 +94,78 @@ impl Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jobhall_core::{Dice, Event, LeaseId};
+
+    use super::*;
+    use crate::fixtures::{after, assigned, entry, group, id, spec, time};
+
+    fn board_and_entry(life: JobStatus) -> (Board, Entry) {
+        let mut board = Board::default();
+        let entry = entry(&mut board, spec(), life);
+        board.queues_mut().step(entry.queue, None, Some(entry.counted));
+        (board, entry)
+    }
+
+    /// The open jobs in these states.
+    fn tally(board: &mut Board, states: [StateName; 2]) -> [u64; 2] {
+        let queue = spec().queue;
+        let tally = board.queues_mut().tally(&queue, |_, _| false);
+        states.map(|state| tally.as_ref().map_or(0, |tally| tally.1.of(state)))
+    }
+
+    #[test]
+    fn a_job_is_leased_while_a_worker_holds_it_or_it_waits() {
+        let held = assigned();
+        let accept = Event::Accept { claim: held.claim, lease: LeaseId(1) };
+        let accepted = after(&held, &accept);
+        let waiting = after(&accepted, &Event::Wait { claim: held.claim, lease: LeaseId(1) });
+        let (until, retry, dice) = (time(9), &spec().retry, Dice(0));
+        let external = Event::StartedExternal { claim: held.claim, lease: LeaseId(1), until, retry, dice };
+        let external = after(&accepted, &external);
+        assert!(external.state.held().is_none(), "no worker holds it");
+        let queued = JobStatus::queued(time(0), time(0));
+        let blocked = queued.clone().after_others();
+        let lives = [held, accepted, waiting, external, queued, blocked];
+        let leased = lives.map(|life| board_and_entry(life).1.is_leased());
+        assert_eq!(leased, [true, true, true, true, false, false]);
+    }
+
+    #[test]
+    fn a_new_state_moves_the_job_in_the_counts_of_its_queue_and_group() {
+        let (mut board, mut entry) = board_and_entry(JobStatus::queued(time(0), time(0)));
+        let mut groups = Groups::default();
+        groups.add(group());
+        let member = Membership { group: group().id, id: id(1), root: id(1), attached: false };
+        groups.step(&member, None, Some(StateName::Queued));
+        entry.member = Some(Box::new(member));
+        entry.life = assigned();
+        entry.recount(&mut board, &mut groups, time(0));
+        assert_eq!(entry.counted, StateName::Assigned);
+        assert_eq!(tally(&mut board, [StateName::Queued, StateName::Assigned]), [0, 1]);
+        let counts = groups.get(group().id).unwrap().counts;
+        assert_eq!((counts.pending, counts.active), (0, 1));
+    }
+
+    #[test]
+    fn a_queued_job_is_counted_as_scheduled_until_its_time() {
+        let (mut board, mut entry) = board_and_entry(JobStatus::queued(time(0), time(5)));
+        let (scheduled, queued) = (StateName::Scheduled, StateName::Queued);
+        entry.recount(&mut board, &mut Groups::default(), time(4));
+        assert_eq!(tally(&mut board, [scheduled, queued]), [1, 0]);
+        entry.recount(&mut board, &mut Groups::default(), time(5));
+        assert_eq!(tally(&mut board, [scheduled, queued]), [0, 1]);
+    }
+
+    #[test]
+    fn a_completed_job_keeps_its_count_until_it_is_removed() {
+        let (mut board, mut entry) = board_and_entry(JobStatus::queued(time(0), time(0)));
+        let failure = jobhall_core::Failure::new("stop", "asked");
+        entry.life = after(&entry.life, &Event::Cancel(&failure));
+        entry.recount(&mut board, &mut Groups::default(), time(9));
+        assert_eq!(entry.counted, StateName::Queued);
+        assert_eq!(tally(&mut board, [StateName::Queued, StateName::Cancelled]), [1, 0]);
+    }
+}

@@ -242,3 +242,154 @@ impl Blocks {
         self.open.remove(&first);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{id, numbers, task};
+
+    fn block(first: u64, last: u64) -> Block {
+        Block { first: id(first), last: id(last), live: None }
+    }
+
+    /// Ids with one block, after the first check.
+    fn ids(first: u64, last: u64) -> Ids {
+        let mut ids = Ids::new(10);
+        ids.lend(&block(first, last), Mono(1));
+        ids.take_low();
+        ids
+    }
+
+    #[test]
+    fn ids_are_taken_in_order_across_blocks_and_only_if_all_are_there() {
+        let mut ids = ids(1, 3);
+        ids.lend(&block(11, 12), Mono(1));
+        assert_eq!(ids.take(6), None);
+        assert_eq!(ids.take(4), Some(vec![id(1), id(2), id(3), id(11)]), "a failed take uses no id");
+        assert_eq!((ids.take(1), ids.take(1)), (Some(vec![id(12)]), None));
+    }
+
+    #[test]
+    fn more_ids_are_requested_once_when_half_of_a_block_is_left() {
+        let mut ids = ids(1, 10);
+        ids.take(4);
+        assert_eq!(ids.ask(6), None, "six of ten are left");
+        ids.take(1);
+        assert_eq!(ids.ask(1), Some(10));
+        assert_eq!(ids.ask(1), None, "a request is in flight");
+        ids.lending_failed();
+        assert_eq!(ids.ask(1), Some(10));
+        ids.lend(&block(11, 20), Mono(5_000));
+        assert_eq!(ids.ask(1), None, "fifteen are left");
+    }
+
+    #[test]
+    fn a_request_covers_what_is_wanted() {
+        let mut ids = ids(1, 10);
+        assert_eq!(ids.ask(10), None);
+        assert_eq!(ids.ask(11), Some(11));
+        assert_eq!(Ids::new(0).ask(0), Some(1), "a block has at least one id");
+    }
+
+    #[test]
+    fn blocks_grow_while_they_are_used_up_within_a_second() {
+        let mut pool = Pool::new(10);
+        pool.lend(&block(1, 1), Mono(0));
+        assert_eq!(pool.size, 10, "the first block shows no speed");
+        pool.lend(&block(2, 2), Mono(1_000));
+        assert_eq!(pool.size, 40, "the time zero counts as one");
+        pool.lend(&block(3, 3), Mono(2_000));
+        assert_eq!(pool.size, 40, "a second has passed");
+        for n in 4..12 {
+            pool.lend(&block(n, n), Mono(2_000));
+        }
+        assert_eq!(pool.size, LARGEST);
+    }
+
+    #[test]
+    fn a_restart_uses_new_blocks_only_and_the_configured_size() {
+        let mut ids = ids(1, 10);
+        ids.begin(7);
+        assert_eq!((ids.take(1), ids.ask(1)), (None, Some(7)));
+    }
+
+    #[test]
+    fn a_block_becomes_low_once_when_few_of_its_jobs_are_open() {
+        let mut ids = ids(1, 20);
+        ids.take(20);
+        (1..=3).for_each(|n| ids.ended(id(n)));
+        assert!(!ids.has_low(), "{} are open", FEW + 1);
+        ids.ended(id(4));
+        assert!(ids.has_low(), "{FEW} are open");
+        ids.ended(id(5));
+        assert_eq!(ids.take_low(), [id(1)]);
+        assert!(!ids.has_low());
+    }
+
+    #[test]
+    fn a_listed_block_becomes_low_again_only_with_its_last_job() {
+        let mut ids = ids(1, 3);
+        ids.take(3);
+        ids.listed(id(1));
+        ids.ended(id(1));
+        ids.ended(id(2));
+        assert!(!ids.has_low());
+        ids.ended(id(3));
+        assert_eq!(ids.take_low(), [id(1)]);
+    }
+
+    #[test]
+    fn a_block_found_listed_at_start_stays_listed() {
+        let mut ids = Ids::new(10);
+        ids.add(&Block { live: Some(vec![id(2)]), ..block(1, 9) });
+        assert_eq!(ids.take_low(), [id(1)], "every block is examined at start");
+        ids.opened(id(2));
+        let state = ids.settled(id(1)).unwrap();
+        assert_eq!((state.listed, state.open, state.last), (true, 1, id(9)));
+    }
+
+    #[test]
+    fn an_id_counts_only_in_the_block_that_contains_it() {
+        let mut ids = Ids::new(10);
+        ids.add(&block(1, 9));
+        ids.add(&block(20, 29));
+        [9, 10, 19, 20, 29, 30].into_iter().for_each(|n| ids.opened(id(n)));
+        let open = [1, 20].map(|first| ids.settled(id(first)).unwrap().open);
+        assert_eq!(open, [1, 2]);
+    }
+
+    #[test]
+    fn a_block_is_settled_when_its_last_id_is_taken() {
+        let mut ids = ids(1, 2);
+        ids.take(1);
+        assert!(ids.settled(id(1)).is_none());
+        ids.take(1);
+        assert_eq!(ids.settled(id(1)).unwrap().open, 2);
+    }
+
+    #[test]
+    fn a_new_block_and_a_failed_write_cause_another_check() {
+        let mut ids = ids(1, 2);
+        ids.lend(&block(11, 12), Mono(1));
+        assert_eq!(ids.take_low(), [id(1), id(11)], "the pool may have finished the first");
+        ids.look_again(id(11));
+        assert_eq!(ids.take_low(), [id(11)]);
+    }
+
+    #[test]
+    fn a_closed_block_counts_nothing() {
+        let mut ids = ids(1, 2);
+        ids.take(2);
+        ids.close(id(1));
+        ids.ended(id(1));
+        assert!(ids.settled(id(1)).is_none() && !ids.has_low());
+    }
+
+    #[test]
+    fn waiting_tasks_are_taken_once_and_in_order() {
+        let mut ids = Ids::new(1);
+        [3, 1].into_iter().for_each(|n| ids.wait(task(n)));
+        assert_eq!(numbers(&ids.take_waiting()), [3, 1]);
+        assert!(ids.take_waiting().is_empty());
+    }
+}

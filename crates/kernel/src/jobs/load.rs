@@ -7,7 +7,7 @@ use crate::api::answer::Rejected;
 use crate::groups::membership::Membership;
 use crate::jobs::entry::{Busy, Entry, Placed, Shared};
 use crate::jobs::windows::Timed;
-use crate::kernel::{AgendaItem, Kernel, Read, Reading, StoreRequest, Task};
+use crate::kernel::{AgendaItem, Kernel, Read, StoreRequest, Task};
 use crate::matching::board::{ClassId, Rank};
 use crate::stats::queues::{QueueId, ready_since};
 use crate::upkeep::Deadline;
@@ -116,7 +116,7 @@ impl Kernel {
     pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared, taken: bool) {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter_job(&spec);
-        self.note_copy(id, &spec);
+        self.fleet.note_copy(id, &spec);
         let counted = life.name(self.env.wall());
         self.board.queues_mut().step(queue, None, Some(counted));
         if let Some(holder) = behind(&life.state) {
@@ -245,18 +245,9 @@ impl Kernel {
         Some(entry)
     }
 
-    /// Drops the specs of the jobs that have waited longest in their place, when specs exceed their memory; the claim
-    /// returns them from the store. New jobs that are claimed immediately keep theirs, regardless of how many jobs
-    /// wait.
+    /// Drops the specs of waiting jobs that exceed their memory; the claim returns them from the store.
     pub(crate) fn forget_specs(&mut self) {
-        while let Some(id) = self.jobs.specs.surplus(self.env.config().spec_bytes) {
-            let Some(entry) = self.jobs.get_mut(id).filter(|entry| entry.placed != Placed::Nowhere) else {
-                continue;
-            };
-            if let Some(spec) = entry.spec.take() {
-                self.jobs.specs.drop(&spec);
-            }
-        }
+        self.jobs.forget_specs(self.env.config().spec_bytes);
     }
 
     /// Removes a queued job from its place.
@@ -372,21 +363,15 @@ impl Kernel {
 
     /// Reads a completed job, or the ended attempts of an open one, for a task.
     pub(crate) fn read_job(&mut self, id: JobId, task: Task) {
-        match self.jobs.reading.get_mut(&id) {
-            // A read in flight may be older than what the task knows, so the task gets a new read.
-            Some(reading) => reading.later.push(task),
-            None => {
-                self.jobs.reading.insert(id, Reading { now: vec![task], later: Vec::new() });
-                self.want(StoreRequest::Job(id));
-            }
+        if self.jobs.read_for(id, task) {
+            self.want(StoreRequest::Job(id));
         }
     }
 
     /// Returns the tasks that a read was made for, and requests the next read if others arrived meanwhile.
     fn readers(&mut self, id: JobId) -> Vec<Task> {
-        let Some(Reading { now, later }) = self.jobs.reading.remove(&id) else { return Vec::new() };
-        if !later.is_empty() {
-            self.jobs.reading.insert(id, Reading { now: later, later: Vec::new() });
+        let (now, again) = self.jobs.readers(id);
+        if again {
             self.want(StoreRequest::Job(id));
         }
         now

@@ -93,3 +93,71 @@ impl Kernel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jobhall_core::JobSpec;
+
+    use super::*;
+    use crate::fixtures::{entry, spec, time};
+    use crate::matching::board::Board;
+
+    const HOUR: u64 = 3_600_000;
+
+    /// A job that is requested for this hour, and may start from 12:00 to 13:00.
+    fn noon(run_at: u64) -> Entry {
+        let windows = Windows::parse("12:00-13:00").unwrap();
+        let life = JobStatus::queued(time(0), time(run_at * HOUR));
+        entry(&mut Board::default(), JobSpec { windows, ..spec() }, life)
+    }
+
+    #[test]
+    fn a_job_without_windows_is_not_timed() {
+        let texts = ["", "12:00-13:00"].map(|text| Timed::of(&Windows::parse(text).unwrap()).is_some());
+        assert_eq!(texts, [false, true]);
+    }
+
+    #[test]
+    fn a_job_is_too_early_before_its_time_and_while_its_windows_are_closed() {
+        let plain = entry(&mut Board::default(), spec(), JobStatus::queued(time(0), time(5)));
+        assert_eq!([4, 5].map(|ms| plain.too_early(time(ms))), [true, false]);
+        assert!(!plain.closed(time(4)));
+        let noon = noon(0);
+        let early = [11, 12, 13].map(|hour| noon.too_early(time(hour * HOUR)));
+        assert_eq!(early, [true, false, true]);
+    }
+
+    #[test]
+    fn windows_move_the_start_and_keep_the_stored_one() {
+        let mut entry = noon(3);
+        entry.keep_to_windows(time(4 * HOUR));
+        assert_eq!(entry.life.run_at, time(12 * HOUR));
+        entry.keep_to_windows(time(14 * HOUR));
+        assert_eq!(entry.life.run_at, time(36 * HOUR), "the next opening");
+        assert_eq!(entry.unmoved().run_at, time(3 * HOUR));
+        entry.keep_to_windows(time(4 * HOUR));
+        assert_eq!(
+            entry.life.run_at,
+            time(12 * HOUR),
+            "computed from the stored start, not from the moved one"
+        );
+    }
+
+    #[test]
+    fn a_new_status_has_a_new_stored_start() {
+        let mut entry = noon(3);
+        entry.keep_to_windows(time(4 * HOUR));
+        entry.life.run_at = time(5 * HOUR);
+        entry.time_is_stored();
+        assert_eq!(entry.unmoved().run_at, time(5 * HOUR));
+        entry.keep_to_windows(time(6 * HOUR));
+        assert_eq!(entry.unmoved().run_at, time(5 * HOUR));
+    }
+
+    #[test]
+    fn a_job_without_windows_keeps_its_start() {
+        let mut entry = entry(&mut Board::default(), spec(), JobStatus::queued(time(0), time(5)));
+        entry.keep_to_windows(time(9));
+        assert_eq!((entry.life.run_at, entry.unmoved().run_at), (time(5), time(5)));
+    }
+}

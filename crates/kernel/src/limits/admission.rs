@@ -7,6 +7,8 @@
 //! ```
 
 #[cfg(test)]
+mod alone;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -107,6 +109,41 @@ impl Admission {
         unfilled.or_else(|| self.limits.next_due())
     }
 
+    /// Tracks a new job that is sent to the store. Limits that change meanwhile apply to it.
+    fn track_pending(&mut self, job: &Job, share: Shared, taken: bool) {
+        if taken || share != Shared::Free {
+            self.pending.insert(job.id, PendingJob { spec: job.spec.clone(), share, taken });
+        }
+    }
+
+    /// Returns the share of a tracked job, and whether it was taken; none if the job was not tracked.
+    fn take_pending(&mut self, id: JobId) -> Option<(Shared, bool)> {
+        self.pending.remove(&id).map(|pending| (pending.share, pending.taken))
+    }
+
+    /// Reverts a tracked job that was not stored and was sent under this version of the limits.
+    fn drop_pending(&mut self, id: JobId, version: u64, now: Mono) {
+        let Some(PendingJob { share: Shared::Of(share), taken, .. }) = self.pending.remove(&id) else {
+            return;
+        };
+        if taken {
+            self.limits.give_back(id, &share, version, now);
+        }
+        self.limits.drop_share(None, &share, &[], now);
+    }
+
+    /// The limits have changed: determines the shares of the tracked jobs again.
+    fn reshare_pending(&mut self, now: Mono) {
+        for (&id, PendingJob { spec, share, taken }) in &mut self.pending {
+            self.limits.reshare(id, Some(spec), share, *taken, now);
+        }
+    }
+
+    /// Whether another job may be read: not too many are, and the shares of all claims in flight are known.
+    fn can_read(&self) -> bool {
+        self.unknown.is_empty() && self.reading.len() < READS
+    }
+
     /// From now on, a job that becomes ready waits until the vacancies have been examined. Returns false if it does so
     /// already.
     pub fn begin_sweep(&mut self) -> bool {
@@ -183,27 +220,17 @@ impl Kernel {
 
     /// Tracks a new job that is sent to the store. Limits that change meanwhile apply to it.
     pub(crate) fn track_pending(&mut self, job: &Job, share: Shared, taken: bool) {
-        if taken || share != Shared::Free {
-            self.admission.pending.insert(job.id, PendingJob { spec: job.spec.clone(), share, taken });
-        }
+        self.admission.track_pending(job, share, taken);
     }
 
     /// Returns the share of a tracked job, and whether it was taken; none if the job was not tracked.
     pub(crate) fn take_pending(&mut self, id: JobId) -> Option<(Shared, bool)> {
-        self.admission.pending.remove(&id).map(|pending| (pending.share, pending.taken))
+        self.admission.take_pending(id)
     }
 
     /// Reverts a tracked job that was not stored and was sent under this version of the limits.
     pub(crate) fn drop_pending(&mut self, id: JobId, version: u64) {
-        let now = self.env.mono();
-        let Some(PendingJob { share: Shared::Of(share), taken, .. }) = self.admission.pending.remove(&id)
-        else {
-            return;
-        };
-        if taken {
-            self.admission.limits.give_back(id, &share, version, now);
-        }
-        self.admission.limits.drop_share(None, &share, &[], now);
+        self.admission.drop_pending(id, version, self.env.mono());
     }
 
     /// Returns the jobs whose places a job may borrow now. A lender with a unit in flight lends nothing: the unit may
@@ -332,10 +359,7 @@ impl Kernel {
             ids.extend(Some(id).filter(|_| concerned));
         }
         ids.sort_unstable();
-        let (now, Admission { pending, limits, .. }) = (self.env.mono(), &mut self.admission);
-        for (&id, PendingJob { spec, share, taken }) in pending {
-            limits.reshare(id, Some(spec), share, *taken, now);
-        }
+        self.admission.reshare_pending(self.env.mono());
         // All jobs are counted under the new limits before the first is matched, and they are matched together, so
         // that the job with the best rank is first.
         self.agenda.push(AgendaItem::WakeAll);
@@ -359,7 +383,7 @@ impl Kernel {
 
     /// Reads as many jobs as may be read at once, unless the shares of claims in flight must be determined first.
     pub(crate) fn read_shares(&mut self) {
-        while self.matches() && self.admission.unknown.is_empty() && self.admission.reading.len() < READS {
+        while self.matches() && self.admission.can_read() {
             let Some(id) = self.admission.unread.pop_front() else { return };
             let waits = self.jobs.get(id).is_some_and(|entry| entry.placed == Placed::Unread);
             if waits && self.admission.reading.insert(id) {

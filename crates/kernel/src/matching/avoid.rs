@@ -9,6 +9,7 @@ use jobhall_core::{JobId, JobSpec, WorkerName};
 
 use crate::jobs::entry::Placed;
 use crate::kernel::Kernel;
+use crate::matching::Fleet;
 use crate::matching::board::ProfileId;
 use crate::matching::resources::Gate;
 
@@ -44,19 +45,27 @@ impl Gate<'_> {
     }
 }
 
-impl Kernel {
-    /// An attempt ended and its job continues: its worker is avoided from now on.
-    pub(crate) fn note_had(&mut self, id: JobId, worker: &WorkerName) {
-        let spec = self.jobs.get(id).and_then(|entry| entry.spec.as_ref());
-        if spec.is_some_and(|spec| spec.avoid) {
-            self.fleet.avoids.entry(id).or_default().had.insert(worker.clone());
+impl Fleet {
+    /// A job whose attempt ended and that continues avoids its worker, if its spec says so.
+    fn note_had(&mut self, id: JobId, spec: &JobSpec, worker: &WorkerName) {
+        if spec.avoid {
+            self.avoids.entry(id).or_default().had.insert(worker.clone());
         }
     }
 
     /// A copy avoids the worker that holds the original.
     pub(crate) fn note_copy(&mut self, id: JobId, spec: &JobSpec) {
         if spec.avoid && spec.copy_of.is_some() {
-            self.fleet.avoids.entry(id).or_default().copy_of = spec.copy_of;
+            self.avoids.entry(id).or_default().copy_of = spec.copy_of;
+        }
+    }
+}
+
+impl Kernel {
+    /// An attempt ended and its job continues: its worker is avoided from now on.
+    pub(crate) fn note_had(&mut self, id: JobId, worker: &WorkerName) {
+        if let Some(spec) = self.jobs.get(id).and_then(|entry| entry.spec.as_ref()) {
+            self.fleet.note_had(id, spec, worker);
         }
     }
 
@@ -81,5 +90,69 @@ impl Kernel {
             };
             self.wake(entry.class);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{id, spec, worker};
+    use crate::matching::tests::{add_session, profiles};
+
+    fn avoiding(copy_of: Option<u64>) -> JobSpec {
+        JobSpec { avoid: true, copy_of: copy_of.map(id), ..spec() }
+    }
+
+    /// Workers a and b with profiles 0 and 1; the job suits both.
+    fn fleet() -> Fleet {
+        let mut fleet = Fleet::default();
+        let [one, other] = profiles();
+        add_session(&mut fleet, 1, "a", Some(one));
+        add_session(&mut fleet, 2, "b", Some(other));
+        fleet
+    }
+
+    #[test]
+    fn a_job_goes_elsewhere_while_another_matching_worker_is_connected() {
+        let (mut fleet, [one, other]) = (fleet(), profiles());
+        fleet.note_had(id(1), &avoiding(None), &worker("a"));
+        let elsewhere =
+            |fleet: &Fleet, name, suits: &[_]| fleet.gate().goes_elsewhere(id(1), &worker(name), suits);
+        assert!(elsewhere(&fleet, "a", &[one, other]));
+        assert!(!elsewhere(&fleet, "b", &[one, other]), "this worker did not have it");
+        assert!(!elsewhere(&fleet, "a", &[one]), "the other worker does not match");
+        fleet.sessions.get_mut(&crate::SessionId(2)).unwrap().connected = false;
+        assert!(!elsewhere(&fleet, "a", &[one, other]), "the other worker is not connected");
+    }
+
+    #[test]
+    fn a_job_that_had_all_workers_takes_any() {
+        let (mut fleet, suits) = (fleet(), profiles());
+        ["a", "b"].into_iter().for_each(|name| fleet.note_had(id(1), &avoiding(None), &worker(name)));
+        assert!(["a", "b"].iter().all(|name| !fleet.gate().goes_elsewhere(id(1), &worker(name), &suits)));
+    }
+
+    #[test]
+    fn a_job_that_does_not_avoid_workers_records_none() {
+        let mut fleet = fleet();
+        fleet.note_had(id(1), &spec(), &worker("a"));
+        fleet.note_copy(id(1), &avoiding(None));
+        fleet.note_copy(id(1), &JobSpec { copy_of: Some(id(2)), ..spec() });
+        assert!(fleet.avoids.is_empty());
+    }
+
+    #[test]
+    fn a_copy_avoids_the_workers_that_hold_or_had_the_original() {
+        let (mut fleet, suits) = (fleet(), profiles());
+        fleet.note_copy(id(2), &avoiding(Some(1)));
+        let elsewhere = |fleet: &Fleet, name| fleet.gate().goes_elsewhere(id(2), &worker(name), &suits);
+        assert!(!elsewhere(&fleet, "a"));
+        fleet.sessions.get_mut(&crate::SessionId(1)).unwrap().attempts.insert(id(1));
+        assert!(elsewhere(&fleet, "a") && !elsewhere(&fleet, "b"));
+        fleet.sessions.get_mut(&crate::SessionId(1)).unwrap().attempts.clear();
+        fleet.note_had(id(1), &avoiding(None), &worker("b"));
+        assert!(elsewhere(&fleet, "b") && !elsewhere(&fleet, "a"));
+        fleet.forget_avoids(id(2));
+        assert!(!elsewhere(&fleet, "b"));
     }
 }

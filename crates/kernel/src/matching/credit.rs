@@ -4,12 +4,48 @@
 //! frees a slot adds one whether or not it has received its last assignment. Internally it is a vacancy that lasts as
 //! long as the session is connected.
 
+use jobhall_core::JobId;
 use jobhall_core::bounds::VACANCY_SLOTS;
 
 use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::{Ended, SessionId, Ticket, VacancyId};
 use crate::kernel::Kernel;
+use crate::matching::Fleet;
+use crate::matching::board::Board;
 use crate::matching::vacancy::Vacancy;
+
+impl Fleet {
+    /// The slot of an attempt that waits counts as free for its session.
+    pub(crate) fn lend_slot(&mut self, id: JobId, board: &mut Board) {
+        let Some(session) = self.holder(id) else { return };
+        if let Some(state) = self.session_mut(session) {
+            state.suspended.insert(id);
+        }
+        self.count_lent(session, board);
+    }
+
+    /// The slot of an attempt that resumes, or is no longer held, does not count as free any more.
+    pub(crate) fn take_slot(&mut self, id: JobId, session: SessionId, board: &mut Board) {
+        let Some(state) = self.session_mut(session) else { return };
+        state.ready.retain(|ready| *ready != id);
+        if state.suspended.remove(&id) {
+            self.count_lent(session, board);
+        }
+    }
+
+    fn count_lent(&mut self, session: SessionId, board: &mut Board) {
+        let Some(state) = self.session(session) else { return };
+        let (lent, credit) = (state.suspended.len(), state.credit);
+        let Some((id, vacancy)) = credit.and_then(|id| Some((id, self.vacancy_mut(id)?))) else {
+            return;
+        };
+        vacancy.lent = lent as u64;
+        if vacancy.free() == 0 {
+            let (profile, turn) = (vacancy.profile, vacancy.turn);
+            board.unpark(profile, (turn, id));
+        }
+    }
+}
 
 impl Kernel {
     /// Sets the total number of jobs that may be assigned to a session.

@@ -16,6 +16,7 @@ use jobhall_core::{JobId, State, WorkerName};
 use crate::api::effect::{SessionId, VacancyId};
 use crate::jobs::ids::IdMap;
 use crate::kernel::{AgendaItem, Kernel};
+use crate::matching::Fleet;
 use crate::matching::avoid::Avoids;
 use crate::matching::board::{ClassId, Line, Rank};
 use crate::matching::session::SessionState;
@@ -75,16 +76,80 @@ impl Gate<'_> {
     }
 }
 
+impl Fleet {
+    pub(crate) fn gate(&self) -> Gate<'_> {
+        Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids }
+    }
+
+    /// Allocates what a job uses on its worker.
+    pub(super) fn allocate(&mut self, worker: &WorkerName, uses: &Uses) -> Allocation {
+        if uses.is_empty() {
+            return None;
+        }
+        self.workers.entry(worker.clone()).or_default().taken.take(uses);
+        Some(Box::new((worker.clone(), uses.clone())))
+    }
+
+    /// Frees an allocation. Returns its worker, whose vacancies are to be filled again.
+    fn free(&mut self, allocation: Allocation) -> Option<WorkerName> {
+        let (worker, uses) = *allocation?;
+        if let Some(state) = self.workers.get_mut(&worker) {
+            let whole = state.taken.give_back(&uses);
+            debug_assert!(whole, "what is given back was taken");
+        }
+        self.forget_worker(&worker);
+        Some(worker)
+    }
+
+    /// Removes a worker that has no session and no allocation.
+    pub(super) fn forget_worker(&mut self, worker: &WorkerName) {
+        let gone = |state: &WorkerState| state.sessions.is_empty() && state.taken.is_empty();
+        if self.workers.get(worker).is_some_and(gone) {
+            self.workers.remove(worker);
+        }
+    }
+
+    /// Reserves a known worker for a job.
+    fn reserve_worker(&mut self, worker: WorkerName, kept: Reservation) {
+        if let Some(state) = self.workers.get_mut(&worker) {
+            self.reservations.insert(kept.rank.id, worker);
+            state.reserved_for = Some(kept);
+        }
+    }
+
+    /// Ends the reservation for a job. Returns the worker that was reserved.
+    fn unreserve(&mut self, job: JobId) -> Option<WorkerName> {
+        let worker = self.reservations.remove(&job)?;
+        if let Some(state) = self.workers.get_mut(&worker) {
+            state.reserved_for = None;
+        }
+        Some(worker)
+    }
+
+    /// The jobs of a class that have a reservation.
+    fn reserved_in(&self, class: ClassId) -> Vec<JobId> {
+        let kept = |worker: &WorkerName| self.workers.get(worker)?.reserved_for.as_ref();
+        let kept = self.reservations.values().filter_map(kept).filter(|kept| kept.class == class);
+        kept.map(|kept| kept.rank.id).collect()
+    }
+
+    /// Takes the reservation of a worker.
+    fn take_reservation(&mut self, worker: &WorkerName) -> Option<Reservation> {
+        let kept = self.workers.get_mut(worker)?.reserved_for.take()?;
+        self.reservations.remove(&kept.rank.id);
+        Some(kept)
+    }
+}
+
 impl Kernel {
     pub(crate) fn gate(&self) -> Gate<'_> {
-        Gate { workers: &self.fleet.workers, sessions: &self.fleet.sessions, avoids: &self.fleet.avoids }
+        self.fleet.gate()
     }
 
     /// The first ready job that a vacancy may take.
     pub(crate) fn best_for(&mut self, id: VacancyId) -> Option<Rank> {
         let vacancy = self.fleet.vacancies.get(&id)?;
-        let gate =
-            Gate { workers: &self.fleet.workers, sessions: &self.fleet.sessions, avoids: &self.fleet.avoids };
+        let gate = self.fleet.gate();
         let meets =
             |abilities: &Abilities, line: &Line, rank| gate.meets(&vacancy.worker, abilities, line, rank);
         self.board.best(vacancy.profile, meets)
@@ -116,31 +181,19 @@ impl Kernel {
         };
         if self.fleet.holders.get(&id).is_some_and(|hold| hold.allocation.is_none()) {
             let worker = held.lease.worker.clone();
-            let allocation = self.allocate(&worker, &self.uses_of(id));
+            let uses = self.uses_of(id);
+            let allocation = self.fleet.allocate(&worker, &uses);
             if let Some(hold) = self.fleet.holders.get_mut(&id) {
                 hold.allocation = allocation;
             }
         }
     }
 
-    /// Allocates what a job uses on its worker.
-    pub(crate) fn allocate(&mut self, worker: &WorkerName, uses: &Uses) -> Allocation {
-        if uses.is_empty() {
-            return None;
-        }
-        self.fleet.workers.entry(worker.clone()).or_default().taken.take(uses);
-        Some(Box::new((worker.clone(), uses.clone())))
-    }
-
     /// Frees an allocation, and fills the worker's vacancies again.
     pub(crate) fn free(&mut self, allocation: Allocation) {
-        let Some((worker, uses)) = allocation.map(|allocation| *allocation) else { return };
-        if let Some(state) = self.fleet.workers.get_mut(&worker) {
-            let whole = state.taken.give_back(&uses);
-            debug_assert!(whole, "what is given back was taken");
+        if let Some(worker) = self.fleet.free(allocation) {
+            self.agenda.push(AgendaItem::Refill(worker));
         }
-        self.agenda.push(AgendaItem::Refill(worker.clone()));
-        self.forget_worker(&worker);
     }
 
     /// Fills every vacancy of a worker again.
@@ -160,14 +213,6 @@ impl Kernel {
         let vacancies: Vec<_> = sessions.flat_map(|session| session.vacancies.iter().copied()).collect();
         for vacancy in vacancies {
             self.fill(vacancy);
-        }
-    }
-
-    /// Removes a worker that has no session and no allocation.
-    pub(crate) fn forget_worker(&mut self, worker: &WorkerName) {
-        let gone = |state: &WorkerState| state.sessions.is_empty() && state.taken.is_empty();
-        if self.fleet.workers.get(worker).is_some_and(gone) {
-            self.fleet.workers.remove(worker);
         }
     }
 
@@ -203,10 +248,7 @@ impl Kernel {
         let Some(worker) = best.map(|session| session.worker.clone()) else { return };
         let kept = Reservation { rank, class, uses: line.demand.uses.clone() };
         self.unreserve(rank.id);
-        if let Some(state) = self.fleet.workers.get_mut(&worker) {
-            state.reserved_for = Some(kept);
-            self.fleet.reservations.insert(rank.id, worker);
-        }
+        self.fleet.reserve_worker(worker, kept);
     }
 
     /// Whether a worker has too little left for this in every one of its sessions.
@@ -219,18 +261,14 @@ impl Kernel {
 
     /// Ends the reservation for a job that no longer waits.
     pub(crate) fn unreserve(&mut self, job: JobId) {
-        let Some(worker) = self.fleet.reservations.remove(&job) else { return };
-        if let Some(state) = self.fleet.workers.get_mut(&worker) {
-            state.reserved_for = None;
+        if let Some(worker) = self.fleet.unreserve(job) {
+            self.agenda.push(AgendaItem::Refill(worker));
         }
-        self.agenda.push(AgendaItem::Refill(worker));
     }
 
     /// Ends the reservations of a class whose jobs cannot be taken at the moment.
     pub(crate) fn unkeep_all(&mut self, class: ClassId) {
-        let kept = |worker: &WorkerName| self.fleet.workers.get(worker)?.reserved_for.as_ref();
-        let kept = self.fleet.reservations.values().filter_map(kept).filter(|kept| kept.class == class);
-        for job in kept.map(|kept| kept.rank.id).collect::<Vec<_>>() {
+        for job in self.fleet.reserved_in(class) {
             self.unreserve(job);
         }
     }
@@ -245,12 +283,103 @@ impl Kernel {
         if sessions.any(|session| session.connected && session.profile.is_some_and(suited)) {
             return;
         }
-        let Some(kept) = self.fleet.workers.get_mut(worker).and_then(|state| state.reserved_for.take())
-        else {
-            return;
-        };
-        self.fleet.reservations.remove(&kept.rank.id);
+        let Some(kept) = self.fleet.take_reservation(worker) else { return };
         self.reserve_for(kept.class, kept.rank);
         self.agenda.push(AgendaItem::Refill(worker.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{id, rank, spec, worker};
+    use crate::matching::board::Board;
+    use crate::matching::tests::{add_session, profiles};
+
+    fn uses(text: &str) -> Uses {
+        Uses::parse(text).unwrap()
+    }
+
+    fn reservation(n: u64, gpus: &str) -> Reservation {
+        Reservation { rank: rank(n), class: Board::default().class_of(&spec()), uses: uses(gpus) }
+    }
+
+    fn leaves(fleet: &Fleet, gpus: &str, n: u64) -> bool {
+        let abilities = Abilities::parse("gpu=4").unwrap();
+        fleet.gate().leaves(&worker("a"), &abilities, &uses(gpus), rank(n))
+    }
+
+    #[test]
+    fn what_attempts_use_is_added_up_per_worker_until_it_is_freed() {
+        let mut fleet = Fleet::default();
+        add_session(&mut fleet, 1, "a", Some(profiles()[0]));
+        let one = fleet.allocate(&worker("a"), &uses("gpu=1"));
+        fleet.allocate(&worker("b"), &uses("gpu=4"));
+        fleet.allocate(&worker("a"), &uses("gpu=2"));
+        assert!(leaves(&fleet, "gpu=1", 1) && !leaves(&fleet, "gpu=2", 1));
+        assert_eq!(fleet.free(one), Some(worker("a")));
+        assert!(leaves(&fleet, "gpu=2", 1) && !leaves(&fleet, "gpu=3", 1));
+    }
+
+    #[test]
+    fn a_job_that_uses_nothing_allocates_nothing() {
+        let mut fleet = Fleet::default();
+        assert!(fleet.allocate(&worker("a"), &uses("")).is_none());
+        assert!(fleet.worker(&worker("a")).is_none());
+        assert_eq!(fleet.free(None), None);
+    }
+
+    #[test]
+    fn a_worker_is_forgotten_when_it_has_neither_session_nor_allocation() {
+        let mut fleet = Fleet::default();
+        let one = fleet.allocate(&worker("a"), &uses("gpu=1"));
+        fleet.forget_worker(&worker("a"));
+        assert!(fleet.worker(&worker("a")).is_some(), "it has an allocation");
+        add_session(&mut fleet, 1, "a", None);
+        fleet.free(one);
+        assert!(fleet.worker(&worker("a")).is_some(), "it has a session");
+        let one = fleet.allocate(&worker("a"), &uses("gpu=1"));
+        fleet.workers.get_mut(&worker("a")).unwrap().sessions.clear();
+        fleet.free(one);
+        assert!(fleet.worker(&worker("a")).is_none());
+    }
+
+    #[test]
+    fn a_reservation_holds_back_later_ranks_only() {
+        let mut fleet = Fleet::default();
+        add_session(&mut fleet, 1, "a", Some(profiles()[0]));
+        fleet.allocate(&worker("a"), &uses("gpu=2"));
+        fleet.reserve_worker(worker("a"), reservation(5, "gpu=4"));
+        assert_eq!(fleet.reserved_for(id(5)), Some(&worker("a")));
+        assert!([4, 5].iter().all(|n| leaves(&fleet, "gpu=1", *n)));
+        assert!(!leaves(&fleet, "gpu=1", 6));
+        assert_eq!(fleet.unreserve(id(5)), Some(worker("a")));
+        assert!(leaves(&fleet, "gpu=1", 6) && fleet.reserved_for(id(5)).is_none());
+        assert_eq!(fleet.unreserve(id(5)), None);
+    }
+
+    #[test]
+    fn an_unknown_worker_is_not_reserved_and_takes_only_jobs_that_use_nothing() {
+        let mut fleet = Fleet::default();
+        fleet.reserve_worker(worker("a"), reservation(5, "gpu=4"));
+        assert!(fleet.reserved_for(id(5)).is_none());
+        assert!(leaves(&fleet, "", 1) && !leaves(&fleet, "gpu=1", 1));
+    }
+
+    #[test]
+    fn the_reservations_of_a_class_are_those_of_its_jobs() {
+        let mut fleet = Fleet::default();
+        let mut board = Board::default();
+        let kept = |class, n| Reservation { class, ..reservation(n, "gpu=1") };
+        let other = jobhall_core::JobSpec { uses: uses("gpu=1"), ..spec() };
+        let [one, other] = [spec(), other].map(|spec| board.enter_job(&spec).0);
+        for (n, name, class) in [(5, "a", one), (6, "b", other)] {
+            add_session(&mut fleet, n, name, None);
+            fleet.reserve_worker(worker(name), kept(class, n));
+        }
+        assert_eq!((fleet.reserved_in(one), fleet.reserved_in(other)), (vec![id(5)], vec![id(6)]));
+        assert_eq!(fleet.take_reservation(&worker("a")).unwrap().rank, rank(5));
+        assert!(fleet.reserved_in(one).is_empty() && fleet.reserved_for(id(5)).is_none());
+        assert!(fleet.take_reservation(&worker("a")).is_none());
     }
 }

@@ -10,6 +10,7 @@ use crate::api::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::api::time::Mono;
 use crate::attempts::timing::Timing;
 use crate::kernel::{Kernel, TaskKind};
+use crate::matching::Fleet;
 use crate::matching::board::ProfileId;
 use crate::matching::resources::Allocation;
 use crate::upkeep::Deadline;
@@ -46,17 +47,37 @@ pub(crate) struct Hold {
     pub allocation: Allocation,
 }
 
+impl Fleet {
+    /// Adds a session of a worker; one without a profile is known only by its leases.
+    pub(super) fn add_session(
+        &mut self,
+        id: SessionId,
+        worker: WorkerName,
+        profile: Option<ProfileId>,
+        until: Mono,
+    ) {
+        let connected = profile.is_some();
+        let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
+        let (suspended, ready, credit) = (BTreeSet::new(), VecDeque::new(), None);
+        self.workers.entry(worker.clone()).or_default().sessions.insert(id);
+        let state =
+            SessionState { worker, profile, until, connected, attempts, vacancies, suspended, ready, credit };
+        self.sessions.insert(id, state);
+    }
+
+    /// The session of a worker that is known only by its leases.
+    pub(super) fn lost_session(&self, worker: &WorkerName) -> Option<SessionId> {
+        let mut sessions = self.sessions.iter();
+        let lost = sessions.find(|(_, state)| state.profile.is_none() && state.worker == *worker);
+        lost.map(|(&id, _)| id)
+    }
+}
+
 impl Kernel {
     fn add_session(&mut self, worker: WorkerName, profile: Option<ProfileId>) -> SessionId {
         let id = SessionId(self.env.secret());
         let until = self.env.mono().plus_ms(self.env.config().lease_ms);
-        let connected = profile.is_some();
-        let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
-        let (suspended, ready, credit) = (BTreeSet::new(), VecDeque::new(), None);
-        self.fleet.workers.entry(worker.clone()).or_default().sessions.insert(id);
-        let state =
-            SessionState { worker, profile, until, connected, attempts, vacancies, suspended, ready, credit };
-        self.fleet.sessions.insert(id, state);
+        self.fleet.add_session(id, worker, profile, until);
         self.deadlines.set(Deadline::Session(until, id));
         id
     }
@@ -119,7 +140,7 @@ impl Kernel {
 
     /// Queues an attempt whose wait is over in its new session, which first announces its free slots.
     fn ready_again(&mut self, id: JobId, session: SessionId) {
-        let over = self.relations.awaited_by(id).is_some_and(BTreeSet::is_empty);
+        let over = self.relations.is_wait_over(id);
         if let Some(state) = self.fleet.sessions.get_mut(&session).filter(|_| over) {
             state.ready.push_back(id);
         }
@@ -137,10 +158,8 @@ impl Kernel {
 
     /// Registers a leased job found at start: its worker has one full term to reconnect.
     pub(crate) fn orphan(&mut self, id: JobId, worker: WorkerName) {
-        let known =
-            self.fleet.sessions.iter().find(|(_, state)| state.profile.is_none() && state.worker == worker);
-        let session = match known {
-            Some((&session, _)) => session,
+        let session = match self.fleet.lost_session(&worker) {
+            Some(session) => session,
             None => self.add_session(worker, None),
         };
         self.move_to(id, session);
@@ -216,7 +235,7 @@ impl Kernel {
     /// A session of this worker takes no more jobs: what was reserved there is moved elsewhere.
     fn gone(&mut self, worker: &WorkerName) {
         self.keep_elsewhere(worker);
-        self.forget_worker(worker);
+        self.fleet.forget_worker(worker);
         self.reconsider();
     }
 }

@@ -17,7 +17,8 @@ use crate::jobs::entry::{Busy, Shared};
 use crate::kernel::{AgendaItem, Kernel, TaskKind};
 use crate::limits::SENT_AWAY;
 use crate::limits::Share;
-use crate::matching::board::{ClassId, ProfileId, Rank};
+use crate::matching::Fleet;
+use crate::matching::board::{Board, ClassId, ProfileId, Rank};
 use crate::matching::resources::Allocation;
 use crate::matching::session::Hold;
 use crate::upkeep::Deadline;
@@ -51,6 +52,15 @@ impl Vacancy {
             self.total.saturating_add_unsigned(self.lent).saturating_sub_unsigned(self.taken + self.pending);
         if self.ended.is_some() { 0 } else { u64::try_from(free).unwrap_or(0) }
     }
+
+    /// Why it is removed; none while it stays. A credit stays without free slots.
+    pub(super) fn over(&self) -> Option<Ended> {
+        match self.ended {
+            _ if self.pending > 0 => None,
+            Some(why) => Some(why),
+            None => (self.until.is_some() && self.free() == 0).then_some(Ended::Filled),
+        }
+    }
 }
 
 /// A slot reserved for a claim in flight, and the allocation of its job.
@@ -69,6 +79,31 @@ pub(crate) struct ClaimPending {
     pub reserved: Reserved,
     /// The version of the limits under which it was made.
     pub version: u64,
+}
+
+impl Fleet {
+    /// Takes one slot of a vacancy, and allocates what the job uses. A credit with free slots goes behind the others,
+    /// so that workers alternate.
+    pub(super) fn reserve(
+        &mut self,
+        id: VacancyId,
+        uses: &Uses,
+        next_turn: u64,
+        board: &mut Board,
+    ) -> Option<(Reserved, WorkerName)> {
+        let vacancy = self.vacancies.get_mut(&id).filter(|vacancy| vacancy.free() > 0)?;
+        vacancy.pending += 1;
+        if vacancy.free() == 0 {
+            board.unpark(vacancy.profile, (vacancy.turn, id));
+        } else if vacancy.until.is_none() {
+            board.unpark(vacancy.profile, (vacancy.turn, id));
+            vacancy.turn = next_turn;
+            board.park(vacancy.profile, (vacancy.turn, id));
+        }
+        let (session, worker) = (vacancy.session, vacancy.worker.clone());
+        let allocation = self.allocate(&worker, uses);
+        Some((Reserved { vacancy: id, session, allocation }, worker))
+    }
 }
 
 impl Kernel {
@@ -197,19 +232,7 @@ impl Kernel {
     /// Takes one slot of a vacancy, and allocates what the job uses.
     fn reserve(&mut self, id: VacancyId, uses: &Uses) -> Option<(Reserved, WorkerName)> {
         let next_turn = self.env.number();
-        let vacancy = self.fleet.vacancies.get_mut(&id).filter(|vacancy| vacancy.free() > 0)?;
-        vacancy.pending += 1;
-        if vacancy.free() == 0 {
-            self.board.unpark(vacancy.profile, (vacancy.turn, id));
-        } else if vacancy.until.is_none() {
-            // A credit with free slots goes behind the others, so that workers alternate.
-            self.board.unpark(vacancy.profile, (vacancy.turn, id));
-            vacancy.turn = next_turn;
-            self.board.park(vacancy.profile, (vacancy.turn, id));
-        }
-        let (session, worker) = (vacancy.session, vacancy.worker.clone());
-        let allocation = self.allocate(&worker, uses);
-        Some((Reserved { vacancy: id, session, allocation }, worker))
+        self.fleet.reserve(id, uses, next_turn, &mut self.board)
     }
 
     /// Returns the slot of a claim that failed.
@@ -371,12 +394,7 @@ impl Kernel {
 
     fn end_if_over(&mut self, id: VacancyId) {
         let Some(vacancy) = self.fleet.vacancies.get(&id) else { return };
-        let why = match vacancy.ended {
-            _ if vacancy.pending > 0 => return,
-            Some(why) => why,
-            None if vacancy.until.is_some() && vacancy.free() == 0 => Ended::Filled,
-            None => return,
-        };
+        let Some(why) = vacancy.over() else { return };
         let (session, until) = (vacancy.session, vacancy.until);
         self.fleet.vacancies.remove(&id);
         if let Some(until) = until {

@@ -102,19 +102,60 @@ impl Cascade {
             self.no_longer(before);
         }
     }
+
+    /// Whether a unit can be sent: jobs are to be ended and none is in flight.
+    fn has_next(&self) -> bool {
+        !self.under_way && !self.line.is_empty()
+    }
+
+    /// Takes the next job to be ended.
+    pub fn next(&mut self) -> Option<(JobId, CascadeCause)> {
+        self.line.pop_front()
+    }
+
+    /// A unit of ends is in flight.
+    fn sent(&mut self) {
+        self.under_way = true;
+    }
+
+    /// The unit was stored.
+    fn stored(&mut self) {
+        (self.under_way, self.rounds) = (false, 0);
+    }
+
+    /// The unit was not stored; its jobs follow with [`Cascade::again`].
+    fn undone(&mut self) {
+        self.under_way = false;
+    }
+
+    /// A job of a unit that was not stored is still to be ended.
+    fn again(&mut self, id: JobId, by: CascadeCause) {
+        self.line.push_back((id, by));
+    }
+
+    /// A job that can now be ended in a unit goes first.
+    fn push_first(&mut self, id: JobId, by: CascadeCause) {
+        self.line.push_front((id, by));
+    }
+
+    /// The unit had conflicts. Returns whether there were too many in succession.
+    fn conflicted(&mut self) -> bool {
+        self.rounds = self.rounds.saturating_add(1);
+        self.rounds > ROUNDS
+    }
 }
 
 impl Kernel {
     /// Sends the next unit of a cascade, if none is in flight.
     pub(crate) fn cascade_all(&mut self) {
-        if self.relations.cascade.under_way || self.relations.cascade.line.is_empty() || !self.matches() {
+        if !self.relations.cascade.has_next() || !self.matches() {
             return;
         }
         let mut slice = Slice::default();
         while slice.moves.len() < SLICE {
             if let Some((id, by)) = slice.near.pop_front() {
                 self.plan_near(id, by, &mut slice);
-            } else if let Some((id, by)) = self.relations.cascade.line.pop_front() {
+            } else if let Some((id, by)) = self.relations.cascade.next() {
                 self.plan_end(id, by, &mut slice);
             } else {
                 break;
@@ -128,7 +169,7 @@ impl Kernel {
             Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) }
         });
         let unit = Unit { changes: changes.collect(), ..Unit::default() };
-        self.relations.cascade.under_way = true;
+        self.relations.cascade.sent();
         self.send(unit, Pending::Cascade(Box::new(CascadePending(slice.moves))));
     }
 
@@ -160,10 +201,8 @@ impl Kernel {
         let id = planned.id;
         if let Some(how) = Dependency::of(planned.step.life.state.name()) {
             let room = SLICE.saturating_sub(slice.moves.len() + slice.near.len());
-            let behind = self.relations.dependencies.behind(id).iter().take(room);
-            let fall =
-                behind.filter(|behind| self.relations.dependencies.allows(**behind, how) == Some(false));
-            slice.near.extend(fall.map(|behind| (*behind, CascadeCause::Dependency(id, how))));
+            let fall = self.relations.dependencies.fall_with(id, how, room);
+            slice.near.extend(fall.map(|behind| (behind, CascadeCause::Dependency(id, how))));
         }
         self.make_busy(id, Busy::Unit);
         slice.moves.push(planned);
@@ -200,13 +239,13 @@ impl Kernel {
     pub(crate) fn cascade_to(&mut self, id: JobId, by: CascadeCause, task: Task) {
         match self.decide_end(id, by) {
             None => self.relations.cascade.over(id),
-            Some(step) if self.is_alone(id, &step) => self.relations.cascade.line.push_front((id, by)),
+            Some(step) if self.is_alone(id, &step) => self.relations.cascade.push_first(id, by),
             Some(step) => self.send_step(id, step, task),
         }
     }
 
     pub(crate) fn cascaded(&mut self, CascadePending(moves): CascadePending) {
-        (self.relations.cascade.under_way, self.relations.cascade.rounds) = (false, 0);
+        self.relations.cascade.stored();
         for Move { id, step, .. } in moves {
             self.moved(id, step);
         }
@@ -214,8 +253,7 @@ impl Kernel {
 
     pub(crate) fn cascade_conflicted(&mut self, pending: CascadePending, conflicts: Vec<Conflict>) {
         self.learn_all(conflicts);
-        self.relations.cascade.rounds = self.relations.cascade.rounds.saturating_add(1);
-        if self.relations.cascade.rounds > ROUNDS {
+        if self.relations.cascade.conflicted() {
             self.rest();
         }
         self.cascade_undone(pending);
@@ -223,12 +261,106 @@ impl Kernel {
 
     /// The jobs are still to be ended; if the cause was in the same unit, the end is propagated later.
     pub(crate) fn cascade_undone(&mut self, CascadePending(moves): CascadePending) {
-        self.relations.cascade.under_way = false;
+        self.relations.cascade.undone();
         for Move { id, by, near, .. } in moves {
             if !near {
-                self.relations.cascade.line.push_back((id, by));
+                self.relations.cascade.again(id, by);
             }
             self.make_free(id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{group, id};
+
+    fn by(before: u64) -> CascadeCause {
+        CascadeCause::Dependency(id(before), Dependency::Failed)
+    }
+
+    /// The jobs to be ended, in order.
+    fn line(cascade: &mut Cascade) -> Vec<JobId> {
+        std::iter::from_fn(|| cascade.next()).map(|(id, _)| id).collect()
+    }
+
+    #[test]
+    fn a_completed_job_is_needed_until_every_end_that_it_causes_is_over() {
+        let mut cascade = Cascade::default();
+        [7, 8].into_iter().for_each(|job| cascade.push(id(job), by(1)));
+        cascade.over(id(7));
+        assert!(cascade.needs(id(1)));
+        cascade.over(id(7));
+        assert!(cascade.needs(id(1)), "the same job counts once");
+        cascade.over(id(8));
+        assert!(!cascade.needs(id(1)));
+    }
+
+    #[test]
+    fn only_the_first_cause_of_an_end_is_needed() {
+        let mut cascade = Cascade::default();
+        [1, 1, 2].into_iter().for_each(|before| cascade.push(id(7), by(before)));
+        assert!(cascade.needs(id(1)) && !cascade.needs(id(2)));
+        cascade.over(id(7));
+        assert!(!cascade.needs(id(1)));
+    }
+
+    #[test]
+    fn a_group_and_a_copy_need_no_completed_job() {
+        let mut cascade = Cascade::default();
+        cascade.push(id(7), CascadeCause::Group(group().id));
+        cascade.push(id(8), CascadeCause::Copy(id(1)));
+        assert!(!cascade.needs(id(1)));
+        assert_eq!(line(&mut cascade), [id(7), id(8)]);
+    }
+
+    #[test]
+    fn a_reason_that_ends_more_often_than_it_began_is_ignored() {
+        let mut cascade = Cascade::default();
+        cascade.because_of(id(1));
+        cascade.no_longer(id(1));
+        cascade.no_longer(id(1));
+        cascade.because_of(id(1));
+        assert!(cascade.needs(id(1)));
+    }
+
+    #[test]
+    fn one_unit_is_in_flight_at_a_time() {
+        let mut cascade = Cascade::default();
+        assert!(!cascade.has_next() && cascade.is_idle());
+        cascade.push(id(7), by(1));
+        assert!(cascade.has_next() && !cascade.is_idle());
+        cascade.next();
+        cascade.sent();
+        assert!(!cascade.is_idle(), "a unit is in flight");
+        cascade.push(id(8), by(1));
+        assert!(!cascade.has_next());
+        cascade.stored();
+        assert!(cascade.has_next());
+        cascade.next();
+        assert!(cascade.is_idle());
+    }
+
+    #[test]
+    fn a_job_that_was_not_stored_goes_last_and_one_that_became_free_first() {
+        let mut cascade = Cascade::default();
+        cascade.push(id(7), by(1));
+        cascade.again(id(8), by(1));
+        cascade.push_first(id(9), by(1));
+        cascade.sent();
+        cascade.undone();
+        assert!(cascade.has_next());
+        assert_eq!(line(&mut cascade), [id(9), id(7), id(8)]);
+    }
+
+    #[test]
+    fn only_conflicts_in_succession_cause_a_pause() {
+        let mut cascade = Cascade::default();
+        assert!((0..ROUNDS).all(|_| !cascade.conflicted()));
+        cascade.undone();
+        assert!(cascade.conflicted());
+        cascade.stored();
+        assert!(!cascade.conflicted());
     }
 }

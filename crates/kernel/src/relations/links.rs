@@ -23,9 +23,9 @@ pub(crate) struct Links {
     /// By wanted job: the parents that want it.
     by: IdMap<JobId, BTreeSet<JobId>>,
     /// Names that are being assigned.
-    pub giving: BTreeSet<(JobId, String)>,
+    giving: BTreeSet<(JobId, String)>,
     /// Calls that wait for one of those names.
-    pub waiting: Vec<Task>,
+    waiting: Vec<Task>,
 }
 
 impl Links {
@@ -65,6 +65,30 @@ impl Links {
             self.unwant(before, parent);
         }
         self.by.entry(job).or_default().insert(parent);
+    }
+
+    /// A call gets a job: until that is done, other calls with its name wait.
+    pub fn give(&mut self, parent: JobId, call: &str) {
+        self.giving.insert((parent, call.to_owned()));
+        self.expect(parent);
+    }
+
+    /// The call has a job, or failed.
+    pub fn given(&mut self, parent: JobId, call: &str) {
+        self.giving.remove(&(parent, call.to_owned()));
+    }
+
+    pub fn is_giving(&self, parent: JobId, call: &str) -> bool {
+        self.giving.contains(&(parent, call.to_owned()))
+    }
+
+    /// Keeps a call until a name has been assigned.
+    pub fn wait(&mut self, task: Task) {
+        self.waiting.push(task);
+    }
+
+    pub fn take_waiting(&mut self) -> Vec<Task> {
+        std::mem::take(&mut self.waiting)
     }
 
     fn unwant(&mut self, job: JobId, parent: JobId) {
@@ -138,10 +162,7 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn id(n: u64) -> JobId {
-        JobId::new(n).unwrap()
-    }
+    use crate::fixtures::{id, numbers, task};
 
     fn link(parent: u64, call: &str, job: u64) -> Link {
         Link { parent: id(parent), call: call.to_owned(), job: id(job) }
@@ -158,10 +179,72 @@ mod tests {
         assert_eq!(links.remove(id(1)), [id(9), id(7)]);
         assert!(!links.is_wanted(id(9)) && links.is_wanted(id(7)));
         links.add(link(2, "a", 6));
-        assert!(!links.is_wanted(id(7)), "the name belongs to another job now");
+        assert!(!links.is_wanted(id(7)), "the name was given to another job");
         assert!(
             links.is_wanted(id(8)) && links.of(id(8)).next().is_none(),
             "wanted, but not its own sub-job"
         );
+    }
+    #[test]
+    fn a_parent_has_links_from_the_moment_they_are_in_flight() {
+        let mut links = Links::default();
+        links.expect(id(1));
+        assert!(links.has(id(1)) && !links.has(id(2)));
+        assert_eq!((links.count(id(1)), links.get(id(1), "a")), (0, None));
+        links.add(link(1, "a", 7));
+        links.expect(id(1));
+        assert_eq!((links.count(id(1)), links.get(id(1), "a")), (1, Some(id(7))));
+        assert_eq!(links.get(id(1), "b"), None);
+        links.remove(id(1));
+        assert!(!links.has(id(1)) && links.count(id(1)) == 0);
+    }
+
+    #[test]
+    fn a_removed_parent_leaves_the_jobs_that_others_want() {
+        let mut links = Links::default();
+        [link(1, "a", 7), link(2, "a", 7), link(1, "b", 8)].into_iter().for_each(|link| links.add(link));
+        links.remove(id(1));
+        assert!(links.is_wanted(id(7)) && !links.is_wanted(id(8)));
+        assert_eq!(links.remove(id(1)), [], "it was removed before");
+    }
+
+    #[test]
+    fn the_sub_jobs_of_a_parent_are_those_of_its_names() {
+        let mut links = Links::default();
+        [link(1, "b", 7), link(1, "a", 8), external(id(1)), link(2, "a", 9)]
+            .into_iter()
+            .for_each(|link| links.add(link));
+        assert_eq!(links.of(id(1)).collect::<Vec<_>>(), [id(8), id(7)]);
+        assert_eq!(links.parents(), [id(1), id(2)]);
+    }
+
+    #[test]
+    fn a_job_stays_wanted_while_another_name_of_the_same_parent_leads_to_it() {
+        let mut links = Links::default();
+        [link(1, "a", 7), link(1, "b", 7), link(1, "a", 9)].into_iter().for_each(|link| links.add(link));
+        assert!(links.is_wanted(id(7)) && links.is_wanted(id(9)));
+        links.add(link(1, "b", 9));
+        assert!(!links.is_wanted(id(7)));
+    }
+
+    #[test]
+    fn the_same_link_twice_is_one() {
+        let mut links = Links::default();
+        (0..2).for_each(|_| links.add(link(1, "a", 7)));
+        assert!(links.is_wanted(id(7)) && links.count(id(1)) == 1);
+    }
+
+    #[test]
+    fn a_name_is_being_given_for_one_parent_until_the_call_is_settled() {
+        let mut links = Links::default();
+        links.give(id(1), "a");
+        assert!(links.has(id(1)), "its link may be stored");
+        let giving = [(1, "a"), (1, "b"), (2, "a")].map(|(parent, call)| links.is_giving(id(parent), call));
+        assert_eq!(giving, [true, false, false]);
+        [3, 1].into_iter().for_each(|n| links.wait(task(n)));
+        links.given(id(1), "a");
+        assert!(!links.is_giving(id(1), "a"));
+        assert_eq!(numbers(&links.take_waiting()), [3, 1]);
+        assert!(links.take_waiting().is_empty());
     }
 }

@@ -35,8 +35,8 @@ impl Kernel {
         if let Err(refused) = self.check_call(parent, &call) {
             return self.answer(ticket, Err(refused));
         }
-        if self.relations.links.giving.contains(&(parent, call.clone())) {
-            return self.relations.links.waiting.push(task);
+        if self.relations.links.is_giving(parent, &call) {
+            return self.relations.links.wait(task);
         }
         let submitted = |id, disposition| Ok(Answer::Submitted(vec![Submitted { id, disposition }]));
         if let Some(known) = self.relations.links.get(parent, &call) {
@@ -79,22 +79,21 @@ impl Kernel {
             return self.ask_for_ids(1);
         };
         self.ask_for_ids(0);
-        self.relations.links.giving.insert((call.attempt.job, call.call.clone()));
-        self.relations.links.expect(call.attempt.job);
+        self.relations.links.give(call.attempt.job, &call.call);
         self.submit_with(submit, ids, Some(call), ReplyTo::Ticket(ticket));
     }
 
     /// A call is finished: it resulted in this job, or failed.
     pub(crate) fn call_settled(&mut self, call: &Call, job: Option<JobId>) {
         let parent = call.attempt.job;
-        self.relations.links.giving.remove(&(parent, call.call.clone()));
+        self.relations.links.given(parent, &call.call);
         if let Some(job) = job {
             self.relations.links.add(call.to(job));
             if !self.jobs.contains(parent) {
                 self.unlink(parent);
             }
         }
-        for task in std::mem::take(&mut self.relations.links.waiting) {
+        for task in self.relations.links.take_waiting() {
             self.enqueue(task);
         }
     }

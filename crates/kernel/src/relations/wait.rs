@@ -16,6 +16,7 @@ use crate::api::time::Mono;
 use crate::jobs::entry::Busy;
 use crate::kernel::{Kernel, Task, TaskKind};
 use crate::matching::session::SessionState;
+use crate::relations::Relations;
 use crate::upkeep::Deadline;
 
 /// Maximum number of jobs that borrow places, and of jobs that lend them, because of one wait.
@@ -30,6 +31,76 @@ pub(crate) struct Wait {
     pub open: BTreeSet<JobId>,
     /// The requests to be answered when it resumes, and until when each wants to wait.
     told: Vec<(Ticket, Mono)>,
+}
+
+impl Wait {
+    /// Keeps a request until the attempt resumes, or until this time. Returns the oldest one if there are too many.
+    fn tell_later(&mut self, ticket: Ticket, until: Mono) -> Option<(Ticket, Mono)> {
+        self.told.push((ticket, until));
+        (self.told.len() > WAITERS).then(|| self.told.remove(0))
+    }
+
+    /// A request is answered now.
+    fn tell_no_more(&mut self, ticket: Ticket) {
+        self.told.retain(|(told, _)| *told != ticket);
+    }
+}
+
+impl Relations {
+    /// The attempt of a job waits for these jobs, of which those in `open` have not ended, and for no others.
+    fn note_wait(&mut self, id: JobId, jobs: Vec<JobId>, open: BTreeSet<JobId>) {
+        self.forget_awaited(id);
+        for job in &open {
+            self.waiters.entry(*job).or_default().insert(id);
+        }
+        let wait = self.waits.entry(id).or_default();
+        (wait.all, wait.open) = (jobs, open);
+    }
+
+    fn forget_awaited(&mut self, id: JobId) {
+        let Some(wait) = self.waits.get_mut(&id) else { return };
+        for job in std::mem::take(&mut wait.open) {
+            if let Some(waiters) = self.waiters.get_mut(&job) {
+                waiters.remove(&id);
+                if waiters.is_empty() {
+                    self.waiters.remove(&job);
+                }
+            }
+        }
+    }
+
+    /// Removes the wait of an attempt.
+    fn end_wait(&mut self, id: JobId) -> Option<Wait> {
+        self.forget_awaited(id);
+        self.waits.remove(&id)
+    }
+
+    /// Takes the jobs whose attempts wait for a job that has ended.
+    fn take_waiters(&mut self, job: JobId) -> BTreeSet<JobId> {
+        self.waiters.remove(&job).unwrap_or_default()
+    }
+
+    /// An attempt has one job less to wait for.
+    fn awaits_no_more(&mut self, id: JobId, job: JobId) {
+        if let Some(wait) = self.waits.get_mut(&id) {
+            wait.open.remove(&job);
+        }
+    }
+
+    /// This job and those that wait for it, those that wait for them, and so on, up to a bound.
+    fn all_waiters(&self, id: JobId) -> BTreeSet<JobId> {
+        let (mut found, mut next) = (BTreeSet::from([id]), vec![id]);
+        while let Some(id) = next.pop().filter(|_| found.len() < LENT) {
+            let waiters = self.waiters.get(&id).into_iter().flatten();
+            next.extend(waiters.filter(|waiter| found.insert(**waiter)));
+        }
+        found
+    }
+
+    /// Whether everything that an attempt waits for has ended; false if it does not wait.
+    pub fn is_wait_over(&self, id: JobId) -> bool {
+        self.awaited_by(id).is_some_and(BTreeSet::is_empty)
+    }
 }
 
 impl Kernel {
@@ -75,18 +146,13 @@ impl Kernel {
     }
 
     fn note_wait(&mut self, id: JobId, jobs: Vec<JobId>) {
-        self.forget_awaited(id);
         let open: BTreeSet<_> = jobs.iter().copied().filter(|job| self.jobs.contains(*job)).collect();
-        for job in &open {
-            self.relations.waiters.entry(*job).or_default().insert(id);
-        }
         // An attempt that was about to resume has more to wait for.
         let session = self.fleet.holder(id).filter(|_| !open.is_empty());
         if let Some(state) = session.and_then(|session| self.fleet.session_mut(session)) {
             state.ready.retain(|ready| *ready != id);
         }
-        let wait = self.relations.waits.entry(id).or_default();
-        (wait.all, wait.open) = (jobs, open);
+        self.relations.note_wait(id, jobs, open);
         self.lend_limits(id);
     }
 
@@ -94,12 +160,7 @@ impl Kernel {
     /// Jobs that wait for this one do the same.
     fn lend_limits(&mut self, id: JobId) {
         let borrowers = self.behind_all(id);
-        let (mut lenders, mut next) = (BTreeSet::from([id]), vec![id]);
-        while let Some(id) = next.pop().filter(|_| lenders.len() < LENT) {
-            let waiters = self.relations.waiters.get(&id).into_iter().flatten();
-            next.extend(waiters.filter(|waiter| lenders.insert(**waiter)));
-        }
-        for lender in lenders {
+        for lender in self.relations.all_waiters(id) {
             self.lend(lender, &borrowers);
         }
     }
@@ -124,18 +185,6 @@ impl Kernel {
         found.into_iter().collect()
     }
 
-    fn forget_awaited(&mut self, id: JobId) {
-        let Some(wait) = self.relations.waits.get_mut(&id) else { return };
-        for job in std::mem::take(&mut wait.open) {
-            if let Some(waiters) = self.relations.waiters.get_mut(&job) {
-                waiters.remove(&id);
-                if waiters.is_empty() {
-                    self.relations.waiters.remove(&job);
-                }
-            }
-        }
-    }
-
     /// Keeps a request until it can be answered, or for this time; a request with no wait time is answered
     /// immediately.
     fn tell_later(&mut self, id: JobId, ticket: Ticket, wait_ms: u64) {
@@ -143,9 +192,7 @@ impl Kernel {
             return self.waits_on(id, ticket);
         }
         let until = self.env.mono().plus_ms(wait_ms);
-        let wait = self.relations.waits.entry(id).or_default();
-        wait.told.push((ticket, until));
-        let most = (wait.told.len() > WAITERS).then(|| wait.told.remove(0));
+        let most = self.relations.waits.entry(id).or_default().tell_later(ticket, until);
         self.deadlines.set(Deadline::Wait(until, id, ticket));
         if let Some((ticket, until)) = most {
             self.deadlines.clear(Deadline::Wait(until, id, ticket));
@@ -156,7 +203,7 @@ impl Kernel {
     /// Answers a request that the attempt still waits.
     pub(crate) fn waits_on(&mut self, id: JobId, ticket: Ticket) {
         let Some(wait) = self.relations.waits.get_mut(&id) else { return };
-        wait.told.retain(|(told, _)| *told != ticket);
+        wait.tell_no_more(ticket);
         let jobs = wait.all.clone();
         self.answer(ticket, Ok(Answer::Waited { jobs, over: false }));
     }
@@ -182,48 +229,25 @@ impl Kernel {
 
     /// The slot of a waiting attempt counts as free for its session.
     pub(crate) fn lend_slot(&mut self, id: JobId) {
-        let Some(session) = self.fleet.holder(id) else { return };
-        if let Some(state) = self.fleet.session_mut(session) {
-            state.suspended.insert(id);
-        }
-        self.count_lent(session);
+        self.fleet.lend_slot(id, &mut self.board);
     }
 
     /// The attempt is no longer held, or it resumes: its slot no longer counts as free.
     pub(crate) fn take_slot(&mut self, id: JobId, session: SessionId) {
-        let Some(state) = self.fleet.session_mut(session) else { return };
-        state.ready.retain(|ready| *ready != id);
-        if state.suspended.remove(&id) {
-            self.count_lent(session);
-        }
-    }
-
-    pub(crate) fn count_lent(&mut self, session: SessionId) {
-        let Some(state) = self.fleet.session(session) else { return };
-        let (lent, credit) = (state.suspended.len(), state.credit);
-        let Some((id, vacancy)) = credit.and_then(|id| Some((id, self.fleet.vacancy_mut(id)?))) else {
-            return;
-        };
-        vacancy.lent = lent as u64;
-        if vacancy.free() == 0 {
-            let (profile, turn) = (vacancy.profile, vacancy.turn);
-            self.board.unpark(profile, (turn, id));
-        }
+        self.fleet.take_slot(id, session, &mut self.board);
     }
 
     /// A job has ended: attempts that wait for it have one job less to wait for.
     pub(crate) fn awaited_ended(&mut self, job: JobId) {
-        for id in self.relations.waiters.remove(&job).unwrap_or_default() {
-            if let Some(wait) = self.relations.waits.get_mut(&id) {
-                wait.open.remove(&job);
-            }
+        for id in self.relations.take_waiters(job) {
+            self.relations.awaits_no_more(id, job);
             self.look_at_wait(id);
         }
     }
 
     /// Checks whether everything that an attempt waits for has ended.
     pub(crate) fn look_at_wait(&mut self, id: JobId) {
-        let over = self.relations.waits.get(&id).is_some_and(|wait| wait.open.is_empty());
+        let over = self.relations.is_wait_over(id);
         let waits = self.jobs.get(id).is_some_and(|entry| entry.waits_for_jobs());
         let Some(session) = self.fleet.holder(id).filter(|_| over && waits) else {
             return;
@@ -296,8 +320,7 @@ impl Kernel {
 
     /// Removes the wait of an attempt, and answers the pending requests.
     fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Answer, Rejected>) -> Vec<JobId> {
-        self.forget_awaited(id);
-        let Some(wait) = self.relations.waits.remove(&id) else { return Vec::new() };
+        let Some(wait) = self.relations.end_wait(id) else { return Vec::new() };
         self.end_lending(id);
         for (ticket, until) in wait.told {
             self.deadlines.clear(Deadline::Wait(until, id, ticket));
@@ -310,5 +333,99 @@ impl Kernel {
     pub(crate) fn wait_lost(&mut self, id: JobId, claim: u32) {
         let attempt = AttemptId { job: id, claim };
         self.end_wait(id, |_| Err(Rejected::LeaseLost(attempt)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::id;
+
+    fn set(ids: &[u64]) -> BTreeSet<JobId> {
+        ids.iter().copied().map(id).collect()
+    }
+
+    /// Notes that the attempt of a job waits for these jobs, all of which are open.
+    fn wait(relations: &mut Relations, job: u64, open: &[u64]) {
+        relations.note_wait(id(job), open.iter().copied().map(id).collect(), set(open));
+    }
+
+    fn ended(relations: &mut Relations, job: u64) -> BTreeSet<JobId> {
+        let waiters = relations.take_waiters(id(job));
+        waiters.iter().for_each(|waiter| relations.awaits_no_more(*waiter, id(job)));
+        waiters
+    }
+
+    #[test]
+    fn a_wait_is_over_when_the_last_awaited_job_has_ended() {
+        let mut relations = Relations::default();
+        wait(&mut relations, 9, &[1, 2]);
+        wait(&mut relations, 8, &[2]);
+        assert_eq!(ended(&mut relations, 1), set(&[9]));
+        assert!(!relations.is_wait_over(id(9)));
+        assert_eq!(ended(&mut relations, 2), set(&[8, 9]));
+        assert!(relations.is_wait_over(id(9)) && relations.is_wait_over(id(8)));
+        assert!(!relations.is_wait_over(id(7)), "it does not wait");
+    }
+
+    #[test]
+    fn a_wait_for_ended_jobs_is_over_at_once_and_still_names_them() {
+        let mut relations = Relations::default();
+        relations.note_wait(id(9), vec![id(1)], BTreeSet::new());
+        assert!(relations.is_wait_over(id(9)));
+        assert_eq!(relations.end_wait(id(9)).unwrap().all, [id(1)]);
+        assert!(!relations.is_wait_over(id(9)));
+    }
+
+    #[test]
+    fn another_wait_replaces_the_one_before() {
+        let mut relations = Relations::default();
+        wait(&mut relations, 9, &[1, 2]);
+        wait(&mut relations, 8, &[1]);
+        wait(&mut relations, 9, &[2, 3]);
+        assert_eq!(relations.awaited_by(id(9)), Some(&set(&[2, 3])));
+        assert_eq!(ended(&mut relations, 1), set(&[8]), "the other wait for the same job stays");
+        assert_eq!(ended(&mut relations, 3), set(&[9]));
+    }
+
+    #[test]
+    fn the_end_of_a_wait_leaves_nothing_behind() {
+        let mut relations = Relations::default();
+        wait(&mut relations, 9, &[1, 2]);
+        assert_eq!(relations.end_wait(id(9)).unwrap().all, [id(1), id(2)]);
+        assert!(relations.waits.is_empty() && relations.waiters.is_empty());
+        assert!(relations.end_wait(id(9)).is_none());
+    }
+
+    #[test]
+    fn all_waiters_are_found_through_other_waits_and_through_a_cycle() {
+        let mut relations = Relations::default();
+        wait(&mut relations, 1, &[2, 5]);
+        wait(&mut relations, 2, &[3]);
+        wait(&mut relations, 3, &[1]);
+        wait(&mut relations, 7, &[5]);
+        assert_eq!(relations.all_waiters(id(3)), set(&[1, 2, 3]));
+        assert_eq!(relations.all_waiters(id(5)), set(&[1, 2, 3, 5, 7]));
+        assert_eq!(relations.all_waiters(id(4)), set(&[4]));
+    }
+
+    #[test]
+    fn the_search_for_waiters_is_bounded() {
+        let mut relations = Relations::default();
+        let bound = LENT as u64;
+        (1..=2 * bound).for_each(|job| wait(&mut relations, job + 1, &[job]));
+        assert_eq!(relations.all_waiters(id(1)).len(), LENT);
+        assert_eq!(relations.all_waiters(id(bound + 3)).len(), LENT - 1);
+    }
+
+    #[test]
+    fn beyond_the_bound_the_oldest_request_is_answered() {
+        let mut wait = Wait::default();
+        let most = WAITERS as u64;
+        assert!((1..=most).all(|n| wait.tell_later(Ticket(n), Mono(n)).is_none()));
+        assert_eq!(wait.tell_later(Ticket(most + 1), Mono(5)), Some((Ticket(1), Mono(1))));
+        wait.tell_no_more(Ticket(3));
+        assert_eq!((wait.told.len(), wait.told[0].0, wait.told[1].0), (WAITERS - 1, Ticket(2), Ticket(4)));
+        assert_eq!(wait.tell_later(Ticket(99), Mono(5)), None);
     }
 }

@@ -12,6 +12,8 @@ mod releases;
 mod retention;
 mod schedules;
 mod sessions;
+#[cfg(test)]
+mod tests;
 mod timeouts;
 mod vacancies;
 mod waits;

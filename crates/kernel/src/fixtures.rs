@@ -1,0 +1,97 @@
+//! Values for the unit tests of the parts.
+
+use std::sync::Arc;
+
+use jobhall_core::{
+    Decision, Event, Group, GroupId, JobId, JobSpec, JobStatus, LeaseId, QueueName, Time, TypeName,
+    WorkerName, transition,
+};
+
+use crate::jobs::entry::{Busy, Entry, Placed, Shared};
+use crate::jobs::windows::Timed;
+use crate::kernel::{Task, TaskKind};
+use crate::matching::board::{Board, Rank};
+
+pub(crate) fn id(n: u64) -> JobId {
+    JobId::new(n).unwrap()
+}
+
+pub(crate) fn time(ms: u64) -> Time {
+    Time::EPOCH.plus_ms(ms)
+}
+
+pub(crate) fn worker(name: &str) -> WorkerName {
+    WorkerName::new(name).unwrap()
+}
+
+pub(crate) fn rank(n: u64) -> Rank {
+    Rank { priority: 100, run_at: Time::EPOCH, id: id(n) }
+}
+
+pub(crate) fn spec() -> JobSpec {
+    let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
+    JobSpec::plain(job_type, queue, Time::EPOCH)
+}
+
+/// A job of this spec that is not placed and that is counted nowhere.
+pub(crate) fn entry(board: &mut Board, spec: JobSpec, life: JobStatus) -> Entry {
+    let (class, queue) = board.enter_job(&spec);
+    Entry {
+        stored_rev: life.rev,
+        class,
+        queue,
+        counted: life.name(Time::EPOCH),
+        priority: spec.priority,
+        busy: Busy::Free,
+        placed: Placed::Nowhere,
+        member: None,
+        timed: Timed::of(&spec.windows),
+        share: Shared::Free,
+        taken: false,
+        spec: Some(Arc::new(spec)),
+        life,
+    }
+}
+
+/// The status after an event.
+pub(crate) fn after(life: &JobStatus, event: &Event<'_>) -> JobStatus {
+    match transition(life, event, life.updated_at.plus_ms(1)) {
+        Ok(Decision::Step(step)) => step.life,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The status of a new job that is assigned to a worker.
+pub(crate) fn assigned() -> JobStatus {
+    let claim = Event::Claim { lease: LeaseId(1), worker: worker("w") };
+    after(&JobStatus::queued(Time::EPOCH, Time::EPOCH), &claim)
+}
+
+/// A task that is recognised by this number.
+pub(crate) fn task(n: u64) -> Task {
+    TaskKind::Orphan(id(n)).into()
+}
+
+/// The numbers of such tasks.
+pub(crate) fn numbers(tasks: &[Task]) -> Vec<u64> {
+    let number = |task: &Task| match task.what {
+        TaskKind::Orphan(id) => id.get(),
+        _ => panic!("{task:?}"),
+    };
+    tasks.iter().map(number).collect()
+}
+
+pub(crate) fn group() -> Group {
+    Group {
+        id: GroupId::new(1_000).unwrap(),
+        rev: 1,
+        name: None,
+        owner: None,
+        tags: Box::default(),
+        retry_of: None,
+        created_at: Time::EPOCH,
+        closed: false,
+        cancel: None,
+        end: None,
+    }
+}
