@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use jobhall_client::ClientError;
 use jobhall_core::{
-    AttemptId, EventName, IllegalTransition, JobId, Json, LeaseId, StateName, Time, WorkerName,
+    AttemptId, EventName, IllegalTransition, JobId, Json, LeaseId, NewJob, StateName, Time, WorkerName,
 };
-use jobhall_engine::{Answer, Rejected, Request, SubmitJob};
+use jobhall_engine::{Answer, Rejected, Request};
 use jobhall_protocol::{self as wire, Code};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -139,13 +139,13 @@ pub fn worker() -> WorkerName {
 }
 
 /// The request as the engine reads it; the server fills in the retry policy.
-pub fn asked(job: &wire::SubmitJob) -> SubmitJob {
-    SubmitJob {
+pub fn asked(job: &wire::SubmitJob) -> NewJob {
+    NewJob {
         key: job.checked_key().unwrap(),
         queue: job.checked_queue().unwrap(),
         params: job.checked_params().unwrap(),
         needs: job.checked_needs().unwrap(),
         priority: job.priority.unwrap_or(100),
-        ..SubmitJob::new(job.checked_type().unwrap())
+        ..NewJob::new(job.checked_type().unwrap())
     }
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use jobhall_bench_raw_store::rows::params;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{Json, Report, StateName, TypeName, WorkerName};
-use jobhall_engine::{Assignment, Engine, Session, SessionEvent, Submit, SubmitJob};
+use jobhall_core::{Json, NewJob, Report, StateName, TypeName, WorkerName};
+use jobhall_engine::{Assignment, Engine, Session, SessionEvent, Submit};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -49,7 +49,7 @@ pub enum Way {
 /// The submitted jobs, in turn, and the workers.
 pub struct Trade {
     /// At least one.
-    pub jobs: Vec<SubmitJob>,
+    pub jobs: Vec<NewJob>,
     /// One session per worker.
     pub workers: Vec<(Abilities, Accepts)>,
     /// Number of vacancies that a worker keeps open if jobs are assigned at the submit.
@@ -66,7 +66,7 @@ impl Trade {
 
 struct Shared {
     way: Way,
-    jobs: Vec<SubmitJob>,
+    jobs: Vec<NewJob>,
     /// The job that is submitted next.
     turn: AtomicUsize,
     stop: AtomicBool,
@@ -96,7 +96,7 @@ pub async fn measure_jobs(
     hall: &mut Hall,
     options: &Options,
     way: Way,
-    jobs: &[SubmitJob],
+    jobs: &[NewJob],
 ) -> Result<Map<String, Value>, Failed> {
     let trade = Trade { jobs: jobs.to_vec(), ..Trade::plain(options)? };
     measure_trade(hall, options, way, trade).await
@@ -182,8 +182,8 @@ fn check(
 }
 
 /// A job that does nothing.
-pub fn noop() -> Result<SubmitJob, Failed> {
-    let mut job = SubmitJob::new(TypeName::new("noop")?);
+pub fn noop() -> Result<NewJob, Failed> {
+    let mut job = NewJob::new(TypeName::new("noop")?);
     job.params = Json::params(&params())?;
     Ok(job)
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use jobhall_bench_raw_store::rows::params;
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
-use jobhall_core::{Json, QueueConfig, QueueName, TypeName};
-use jobhall_engine::SubmitJob;
+use jobhall_core::{Json, NewJob, QueueConfig, QueueName, TypeName};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
@@ -41,7 +40,7 @@ async fn one(
     options: &Options,
     name: &str,
     way: Way,
-    jobs: &[SubmitJob],
+    jobs: &[NewJob],
     limits: Vec<Limit>,
 ) -> Result<Map<String, Value>, Failed> {
     let mut hall = Hall::open(options, name, 0).await?;
@@ -55,11 +54,11 @@ async fn one(
 }
 
 /// Jobs of all customers and weights, with params of typical size.
-fn jobs() -> Result<Vec<SubmitJob>, Failed> {
+fn jobs() -> Result<Vec<NewJob>, Failed> {
     let usual = params();
     let rest = usual.trim_start().strip_prefix('{').ok_or("params are an object")?;
     let job = |n: u32| {
-        let mut job = SubmitJob::new(TypeName::new("noop")?);
+        let mut job = NewJob::new(TypeName::new("noop")?);
         job.params = Json::params(&format!("{{\"customer\":{{\"id\":{}}},{rest}", n % CUSTOMERS))?;
         job.throttle_factor = 1 + n % WEIGHTS;
         Ok(job)

@@ -6,9 +6,8 @@
 
 use std::time::Duration;
 
-use jobhall_core::TypeName;
 use jobhall_core::needs::{Abilities, Accepts, Needs};
-use jobhall_engine::SubmitJob;
+use jobhall_core::{NewJob, TypeName};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -39,7 +38,7 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
 
 fn one_kind() -> Result<Trade, Failed> {
     let worker = (Abilities::parse(&abilities(0))?, Accepts::default());
-    let job = SubmitJob { needs: Needs::parse("os=linux, gpu>=0")?, ..life::noop()? };
+    let job = NewJob { needs: Needs::parse("os=linux, gpu>=0")?, ..life::noop()? };
     Ok(Trade { jobs: vec![job], workers: vec![worker; SETS], kept_open: VACANCIES_EACH })
 }
 
@@ -48,7 +47,7 @@ fn many_kinds() -> Result<Trade, Failed> {
     for set in 0..SETS {
         for number in 0..TYPES {
             let job_type = TypeName::new(&format!("noop-{number}"))?;
-            jobs.push(SubmitJob { job_type, needs: Needs::parse(&needs(set))?, ..life::noop()? });
+            jobs.push(NewJob { job_type, needs: Needs::parse(&needs(set))?, ..life::noop()? });
         }
     }
     let worker = |set| Ok((Abilities::parse(&abilities(set))?, Accepts::default()));

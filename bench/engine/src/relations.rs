@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{GroupId, Json, Report, WorkerName};
-use jobhall_engine::{After, Engine, NewGroup, SessionEvent, Submit, SubmitJob};
+use jobhall_core::{After, GroupId, Json, NewJob, Report, WorkerName};
+use jobhall_engine::{Engine, NewGroup, SessionEvent, Submit};
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
@@ -99,7 +99,7 @@ async fn submit(
     related: bool,
     group: Option<GroupId>,
 ) -> Result<(), Failed> {
-    let job = SubmitJob { group, ..noop()? };
+    let job = NewJob { group, ..noop()? };
     let mut made = Vec::with_capacity(jobs);
     while made.len() < jobs {
         // The last job of a fan is submitted alone, because all others must exist before.
@@ -118,7 +118,7 @@ async fn submit(
                 },
                 Shape::Group => Vec::new(),
             };
-            SubmitJob { after, ..job.clone() }
+            NewJob { after, ..job.clone() }
         });
         let submitted = engine.submit(Submit { jobs: batch.collect(), name: None }).await?;
         made.extend(submitted.iter().map(|one| one.id));

@@ -1,5 +1,8 @@
 //! A job: its request ([`JobSpec`]) and its progress ([`JobStatus`]).
 
+mod indicator;
+mod new_job;
+
 use std::sync::Arc;
 
 use crate::class::Class;
@@ -13,6 +16,9 @@ use crate::state::{Blocked, Lease, Leased, State, StateName};
 use crate::time::Time;
 use crate::timeouts::Timeouts;
 use crate::window::Windows;
+
+pub use indicator::Indicator;
+pub use new_job::{After, NewJob, OnDuplicate};
 
 /// The request. Set at submit; replaced later only by an edit, and its `params` by a retry verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,31 +96,8 @@ impl JobSpec {
 
     /// A job of this type in which every optional field has its default.
     pub fn plain(job_type: TypeName, queue: QueueName, created_at: Time) -> JobSpec {
-        JobSpec {
-            job_type,
-            key: None,
-            queue,
-            params: Json::empty_object(),
-            needs: Needs::default(),
-            uses: Uses::default(),
-            avoid: false,
-            windows: Windows::default(),
-            throttle_factor: 1,
-            timeouts: Timeouts::default(),
-            priority: 100,
-            retry: RetryPolicy::named(),
-            created_at,
-            retry_of: None,
-            after: Box::default(),
-            after_any: false,
-            parent: None,
-            group: None,
-            attached: false,
-            copy_of: None,
-            owner: None,
-            tags: Box::default(),
-            schedule: None,
-        }
+        let new = NewJob { queue, ..NewJob::new(job_type) };
+        new.spec(Vec::new(), RetryPolicy::named(), created_at)
     }
 
     /// The class. Jobs of one class match the same workers.

@@ -123,6 +123,23 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// A document as part of the JSON around it, with the spacing it was given. Read without a check of its bounds.
+pub(crate) mod raw {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::value::RawValue;
+
+    use super::Json;
+
+    pub(crate) fn serialize<S: Serializer>(json: &Json, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(json.as_str()).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
+        Ok(Json::trusted(Box::<RawValue>::deserialize(deserializer)?.get()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,13 @@
 //! Validated names of types, queues, workers and keys. A value of these types is within its bounds.
 
+mod as_text;
+
 use std::fmt;
 use std::sync::Arc;
 
 use crate::bounds::{KEY_BYTES, NAME_BYTES, TAG_BYTES};
+
+pub(crate) use as_text::as_text;
 
 /// Why a text is not a valid name; includes the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +83,8 @@ macro_rules! name {
                 f.write_str(&self.0)
             }
         }
+
+        as_text!($name, $name::new);
     };
 }
 

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use jiff::civil::DateTime;
 
 use crate::bounds::WINDOWS_BYTES;
+use crate::name::as_text;
 use crate::time::Time;
 use crate::zone::Zone;
 
@@ -60,6 +61,8 @@ struct Window {
     end: u16,
     zone: Zone,
 }
+
+as_text!(Windows, Windows::parse);
 
 impl Windows {
     /// Parses windows separated by commas; an empty text is open at any time.

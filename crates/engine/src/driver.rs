@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobhall_core::{Failure, JobId, QueueName, Submitted};
+use jobhall_core::{Failure, JobId, NewJob, QueueName, Submitted};
 use jobhall_store::{JobFilter, JobPage, Prune, Store, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -43,7 +43,7 @@ use jobhall_kernel::{Answer, Rejected, Shown};
 use jobhall_kernel::{Counts, Takers};
 use jobhall_kernel::{Effect, SessionId, Ticket};
 use jobhall_kernel::{Kernel, StoreReply, StoreRequest};
-use jobhall_kernel::{Request, Submit, SubmitJob};
+use jobhall_kernel::{Request, Submit};
 use woken::Woken;
 
 pub use gather::Answers;
@@ -196,7 +196,7 @@ impl Engine {
     }
 
     /// Submits one job.
-    pub async fn submit_one(&self, job: SubmitJob) -> Result<Submitted, Rejected> {
+    pub async fn submit_one(&self, job: NewJob) -> Result<Submitted, Rejected> {
         let submitted = self.submit(Submit { jobs: vec![job], name: None }).await?;
         submitted.first().copied().ok_or_else(gone)
     }

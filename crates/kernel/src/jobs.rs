@@ -15,11 +15,10 @@ pub(crate) mod windows;
 
 use std::num::NonZeroUsize;
 
-use jobhall_core::{Job, JobId, PastAttempt, Time};
+use jobhall_core::{Indicator, Job, JobId, PastAttempt, Time};
 use lru::LruCache;
 
 use crate::api::config::Config;
-use crate::api::request::Indicator;
 use crate::api::time::Now;
 use crate::jobs::entry::{Entry, Placed};
 use crate::jobs::ids::{IdHash, IdMap};

@@ -36,7 +36,7 @@ pub use api::answer::{Answer, Rejected, Shown};
 pub use api::config::Config;
 pub use api::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 pub use api::observer::Observer;
-pub use api::request::{After, IdempotencyKey, Indicator, OnDuplicate, Request, Submit, SubmitJob};
+pub use api::request::{IdempotencyKey, Request, Submit};
 pub use api::time::{Mono, Now};
 pub use explain::{Explanation, TooLarge, UsedUp, Why, WorkerWhy};
 pub use groups::{NewGroup, ShownGroup};

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use jobhall_core::bounds;
 use jobhall_core::{
-    Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, JobSpec, JobStatus, State, Step,
-    Submitted, transition,
+    Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, JobSpec, JobStatus, NewJob, State,
+    Step, Submitted, transition,
 };
 use jobhall_store::{Change, Check, Insert, StoredIdempotencyKey, Unit};
 
 use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::Ticket;
-use crate::api::request::{Submit, SubmitJob};
+use crate::api::request::Submit;
 use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::groups::Fill;
@@ -31,7 +31,7 @@ use crate::relations::sub_job::Call;
 use crate::settings::schedules::Tick;
 
 pub(crate) use job::check_job;
-use job::{bound, checked_once, items, keys_once, spec};
+use job::{bound, checked_once, items, keys_once};
 use relations::{Ends, check_relations, group_created, related};
 
 /// A submit in progress, with the planned action for each job.
@@ -123,7 +123,7 @@ impl Kernel {
     }
 
     /// Submits the jobs of ticks together with the schedule's setting.
-    pub(crate) fn submit_ticks(&mut self, jobs: Vec<SubmitJob>, tick: Tick) {
+    pub(crate) fn submit_ticks(&mut self, jobs: Vec<NewJob>, tick: Tick) {
         let submit = Submit { jobs, name: None };
         self.hold_schedule(&tick.name);
         if let Err(refused) = self.check_submit(&submit, 1) {
@@ -281,7 +281,7 @@ impl Kernel {
         let parent = plan.call.as_ref().map(|call| call.attempt.job);
         let (after, waits) =
             if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
-        let spec = Arc::new(JobSpec { parent, ..spec(wanted, after, &config, now) });
+        let spec = Arc::new(JobSpec { parent, ..wanted.spec(after, config.retry, now) });
         let run_at = wanted.windows.start_of(wanted.run_at.unwrap_or(now), now);
         let mut life = match behind {
             Some(holder) => JobStatus::behind(now, run_at, holder),

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use jobhall_core::{
-    Backoff, Failure, Job, JobStatus, Json, Lease, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Time,
-    TypeConfig, TypeName,
+    Backoff, Failure, Indicator, Job, JobStatus, Json, Lease, NewJob, OnDuplicate, Outcome, PastAttempt,
+    RetryPolicy, Rhythm, State, Time, TypeConfig, TypeName,
 };
-use jobhall_engine::{Assignment, Indicator, OnDuplicate, Shown, ShownGroup, ShownSchedule, SubmitJob};
+use jobhall_engine::{Assignment, Shown, ShownGroup, ShownSchedule};
 use jobhall_protocol as wire;
 use jobhall_protocol::{BackoffKind, Span, Timestamp};
 use serde_json::value::RawValue;
@@ -237,7 +237,7 @@ pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, ApiError
 }
 
 /// The job of a schedule in the form of a submit; fields with default values are omitted.
-fn template(job: &SubmitJob) -> Result<wire::SubmitJob, ApiError> {
+fn template(job: &NewJob) -> Result<wire::SubmitJob, ApiError> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     // Every field is listed, so that a new field cannot be forgotten.
     Ok(wire::SubmitJob {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use jobhall_core::schedule::{CatchUp, Overlap};
-use jobhall_core::{Job, JobSpec, Json, Rhythm, Schedule, ScheduleName, Time, Windows, Zone};
-use jobhall_kernel::{ScheduleConfig, SubmitJob};
+use jobhall_core::{Job, JobSpec, Json, NewJob, Rhythm, Schedule, ScheduleName, Time, Windows, Zone};
+use jobhall_kernel::ScheduleConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
@@ -87,7 +87,7 @@ impl Wish {
         };
         let params = Json::params(&format!("{{\"of\":{at}}}")).expect("plain JSON");
         let key = self.keyed.then(|| words::key(at));
-        let job = SubmitJob { key, params, ..SubmitJob::new(words::type_name(at)) };
+        let job = NewJob { key, params, ..NewJob::new(words::type_name(at)) };
         Arc::new(ScheduleConfig { schedule, job })
     }
 }

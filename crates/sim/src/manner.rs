@@ -1,7 +1,6 @@
 //! How a worker handles a job: derived from the seed and the attempt, so the same attempt always behaves the same.
 
-use jobhall_core::{AttemptId, Failure, JobId, Json, Key, Outcome, Report, Verdict, When};
-use jobhall_kernel::{Indicator, SubmitJob};
+use jobhall_core::{AttemptId, Failure, Indicator, JobId, Json, Key, NewJob, Outcome, Report, Verdict, When};
 
 use crate::random::{Random, mix};
 use crate::words;
@@ -48,7 +47,7 @@ impl Task<'_> {
 
     /// The nth sub-job. Sub-jobs with a key are shared among parents and have no sub-jobs, so that no job waits for
     /// itself.
-    pub fn sub_job(&self, n: u64) -> SubmitJob {
+    pub fn sub_job(&self, n: u64) -> NewJob {
         let mut roll = self.roll(50 + n);
         let key = roll.percent(30).then(|| roll.below(3));
         let above = if key.is_some() { DEPTH } else { self.depth() + 1 };
@@ -57,11 +56,11 @@ impl Task<'_> {
             text = key.to_string();
         }
         let params = format!("{{\"n\":{text},\"of\":\"{}\"}}", "sub".repeat(above));
-        SubmitJob {
+        NewJob {
             key: key.map(|key| Key::new(&format!("shared-{key}")).expect("a key")),
             params: Json::params(&params).expect("plain JSON"),
             timeouts: crate::script::timeouts(&mut roll),
-            ..SubmitJob::new(words::type_name(0))
+            ..NewJob::new(words::type_name(0))
         }
     }
 

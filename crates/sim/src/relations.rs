@@ -1,8 +1,8 @@
 //! Relations between the jobs of a run: dependencies, groups, and types with external work. They are drawn
 //! separately, so that the rest of a script is the same with and without them.
 
-use jobhall_core::{Failure, GroupId, TypeConfig};
-use jobhall_kernel::{After, NewGroup, OnDuplicate, Request, Submit, SubmitJob};
+use jobhall_core::{After, Failure, GroupId, NewJob, OnDuplicate, TypeConfig};
+use jobhall_kernel::{NewGroup, Request, Submit};
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
@@ -146,7 +146,7 @@ impl Sim {
     }
 
     /// The submit requests for these jobs at this time.
-    pub fn asked_for(&self, jobs: &[Wanted]) -> Vec<SubmitJob> {
+    pub fn asked_for(&self, jobs: &[Wanted]) -> Vec<NewJob> {
         let wall = self.moment().wall;
         let one = |(at, job): (usize, &Wanted)| {
             let mut asked = job.submit(wall);

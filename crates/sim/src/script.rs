@@ -2,8 +2,10 @@
 //! handles a job) is drawn by name, so a script without one action is otherwise the same run, and a failure can be
 //! shrunk by dropping actions.
 
-use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, Timeouts, TypeConfig};
-use jobhall_kernel::{Config, OnDuplicate, SubmitJob};
+use jobhall_core::{
+    Backoff, Json, NewJob, OnDuplicate, Outcome, OutcomeSet, RetryPolicy, Time, Timeouts, TypeConfig,
+};
+use jobhall_kernel::Config;
 use serde::{Deserialize, Serialize};
 
 use crate::calendar::{self, Wish};
@@ -144,12 +146,12 @@ impl Wanted {
     }
 
     /// The request for it at this moment.
-    pub fn submit(&self, wall: Time) -> SubmitJob {
+    pub fn submit(&self, wall: Time) -> NewJob {
         let run_at = self.run_in_ms.map(|ms| match u64::try_from(ms) {
             Ok(ahead) => wall.plus_ms(ahead),
             Err(_) => wall.minus_ms(ms.unsigned_abs()),
         });
-        SubmitJob {
+        NewJob {
             key: self.key.map(words::key),
             queue: words::queue(self.queue),
             params: self.params(),
@@ -164,7 +166,7 @@ impl Wanted {
             timeouts: self.timeouts,
             on_duplicate: self.on_duplicate,
             reuse_max_age_ms: self.reuse_max_age_ms,
-            ..SubmitJob::new(words::type_name(self.job_type))
+            ..NewJob::new(words::type_name(self.job_type))
         }
     }
 }

@@ -63,6 +63,7 @@ pub use value::{Scalar, Value};
 
 pub(crate) use suggest::{did_you_mean, slips};
 
+use crate::name::as_text;
 use parse::Vocabulary;
 use selector::Selector;
 
@@ -118,6 +119,8 @@ impl Needs {
         self.0.unmet(Holder::Worker, |name| abilities.fact(name))
     }
 }
+
+as_text!(Needs, Needs::parse);
 
 impl Default for Needs {
     /// Nothing is required.

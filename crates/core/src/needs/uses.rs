@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::parse;
 use super::value::Value;
 use super::{Abilities, Holder, Number, Reason, SelectorError, Unmet};
+use crate::name::as_text;
 
 /// What a job uses of the worker that runs it. Cheap to clone; equal when the canonical texts are equal.
 ///
@@ -24,6 +25,8 @@ struct Amounts {
     text: Box<str>,
     amounts: Box<[(Box<str>, Number)]>,
 }
+
+as_text!(Uses, Uses::parse);
 
 impl Uses {
     /// Parses `gpu=1, mem_gb=8`; an empty text uses nothing.

@@ -1,14 +1,14 @@
 //! The worker's end of a session.
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{AttemptId, JobId, LeaseId, Report, WorkerName};
+use jobhall_core::{AttemptId, Indicator, JobId, LeaseId, Report, WorkerName};
 use tokio::sync::oneshot;
 
 use super::mailbox::{self, mailbox};
 use super::{Command, Engine, Reply, gone, unexpected};
+use jobhall_kernel::Request;
 use jobhall_kernel::{Answer, Rejected};
 use jobhall_kernel::{Assignment, Ended, SessionId, VacancyId};
-use jobhall_kernel::{Indicator, Request};
 
 /// An event for a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]

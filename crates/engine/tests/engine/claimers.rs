@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::rig::{job, passed, worker};
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{Json, QueueConfig, QueueName, StateName};
-use jobhall_engine::{Config, Engine, Session, SessionEvent, Submit, SubmitJob, SystemClock};
+use jobhall_core::{Json, NewJob, QueueConfig, QueueName, StateName};
+use jobhall_engine::{Config, Engine, Session, SessionEvent, Submit, SystemClock};
 use jobhall_store::{JobFilter, Store};
 use jobhall_store_sqlite::{Options, Sqlite};
 
@@ -42,9 +42,9 @@ impl InHand {
     }
 }
 
-fn wanted(n: u64) -> SubmitJob {
+fn wanted(n: u64) -> NewJob {
     let params = Json::params(&format!("{{\"customer\":{}}}", n % CUSTOMERS)).unwrap();
-    SubmitJob { params, throttle_factor: u32::try_from(1 + n % 3).unwrap(), ..job("t") }
+    NewJob { params, throttle_factor: u32::try_from(1 + n % 3).unwrap(), ..job("t") }
 }
 
 fn customer(params: &str) -> usize {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{JobId, Json, Key, Report, StateName, TypeName, WorkerName};
-use jobhall_engine::{Answer, Config, Engine, SessionEvent, SubmitJob, SystemClock};
+use jobhall_core::{JobId, Json, Key, NewJob, Report, StateName, TypeName, WorkerName};
+use jobhall_engine::{Answer, Config, Engine, SessionEvent, SystemClock};
 use jobhall_store::Store;
 use jobhall_store_sqlite::{Options, Sqlite};
 
@@ -136,7 +136,7 @@ fn say(kind: &str, id: JobId) {
 async fn submit(engine: Engine, numbers: Arc<AtomicU64>) {
     loop {
         let n = numbers.fetch_add(1, Ordering::Relaxed);
-        let mut job = SubmitJob::new(TypeName::new("t").unwrap());
+        let mut job = NewJob::new(TypeName::new("t").unwrap());
         job.params = Json::params("{\"n\":1}").unwrap();
         job.key = n.is_multiple_of(4).then(|| Key::new(&format!("k{}", n % 64)).unwrap());
         say("submitted", engine.submit_one(job).await.unwrap().id);

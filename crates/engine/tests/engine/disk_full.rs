@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use jobhall_core::{Json, TypeName};
-use jobhall_engine::{Config, Engine, Rejected, SubmitJob, SystemClock};
+use jobhall_core::{Json, NewJob, TypeName};
+use jobhall_engine::{Config, Engine, Rejected, SystemClock};
 use jobhall_store::Store;
 use jobhall_store_sqlite::{Options, Sqlite};
 
@@ -31,9 +31,9 @@ fn mount(at: &Path) -> Option<Mount> {
     None
 }
 
-fn large() -> SubmitJob {
+fn large() -> NewJob {
     let params = Json::params(&format!("\"{}\"", "x".repeat(30_000))).unwrap();
-    SubmitJob { params, ..SubmitJob::new(TypeName::new("t").unwrap()) }
+    NewJob { params, ..NewJob::new(TypeName::new("t").unwrap()) }
 }
 
 #[tokio::test]

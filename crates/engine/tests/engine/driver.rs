@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::rig::{failed, job, keyed, passed, tries, worker};
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{Disposition, Failure, JobId, StateName};
+use jobhall_core::{Disposition, Failure, JobId, NewJob, StateName};
 use jobhall_engine::{
-    Answer, Config, Edit, Engine, Rejected, Session, SessionEvent, Submit, SubmitJob, SystemClock, Watched,
+    Answer, Config, Edit, Engine, Rejected, Session, SessionEvent, Submit, SystemClock, Watched,
 };
 use jobhall_store::Memory;
 
@@ -157,7 +157,7 @@ async fn h11_a_stopped_engine_refuses_and_the_next_one_finds_everything() {
     let engine = start(&store).await;
     let mut session = open(&engine, "w").await;
     session.vacancy(1, 30_000).await.unwrap();
-    let first = engine.submit_one(SubmitJob { retry: tries(3), ..job("t") }).await.unwrap().id;
+    let first = engine.submit_one(NewJob { retry: tries(3), ..job("t") }).await.unwrap().id;
     let waiting = engine.submit_one(job("t")).await.unwrap().id;
     let held = assignment(&mut session).await;
     engine.stop().await;

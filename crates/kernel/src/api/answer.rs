@@ -3,13 +3,13 @@
 use jobhall_core::QueueConfig;
 use jobhall_core::limits::LimitError;
 use jobhall_core::{
-    AttemptId, DelayError, Dependency, GroupId, IllegalTransition, Job, JobId, PastAttempt, QueueName,
-    RetryError, ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeConfig, TypeName,
+    AttemptId, DelayError, Dependency, GroupId, IllegalTransition, Indicator, Job, JobId, PastAttempt,
+    QueueName, RetryError, ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeConfig,
+    TypeName,
 };
 use thiserror::Error;
 
 use crate::api::effect::{SessionId, VacancyId};
-use crate::api::request::Indicator;
 use crate::explain::Explanation;
 use crate::groups::ShownGroup;
 use crate::matching::resources::WorkerUse;

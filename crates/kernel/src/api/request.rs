@@ -2,130 +2,16 @@
 
 use std::sync::Arc;
 
-use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
+use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{
-    AttemptId, Failure, GroupId, JobId, Json, Key, LeaseId, Owner, QueueConfig, QueueName, Report,
-    RetryPolicy, ScheduleName, Scope, Tag, Time, Timeouts, TypeConfig, TypeName, Windows, WorkerName,
+    AttemptId, Failure, GroupId, Indicator, JobId, LeaseId, NewJob, QueueConfig, QueueName, Report,
+    ScheduleName, TypeConfig, TypeName, WorkerName,
 };
-
-use serde::{Deserialize, Serialize};
 
 use crate::api::effect::{SessionId, VacancyId};
 use crate::groups::NewGroup;
 use crate::jobs::edit::Edit;
 use crate::settings::schedules::ScheduleConfig;
-
-/// What to do when a live job has the same (type, key).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnDuplicate {
-    /// Return that job.
-    #[default]
-    Join,
-    /// Reject the submit.
-    Reject,
-    /// Cancel that job and wait as its successor.
-    Supersede,
-    /// Run again with these params when that job has ended.
-    RunAgain,
-}
-
-/// A dependency of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
-    /// This job.
-    Job(JobId),
-    /// The result of the earlier job of the same submit at this position.
-    Position(usize),
-}
-
-/// One job to be submitted. Its fields are validated values; a field that is none takes the type's default.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubmitJob {
-    /// The type of work.
-    pub job_type: TypeName,
-    /// Identifies the work within its type.
-    pub key: Option<Key>,
-    /// The queue.
-    pub queue: QueueName,
-    /// The parameters for the worker.
-    pub params: Json,
-    /// Requirements that a worker must match.
-    pub needs: Needs,
-    /// What it uses of its worker's resources while it runs.
-    pub uses: Uses,
-    /// Whether retries prefer workers that did not have it before.
-    pub avoid: bool,
-    /// The time windows in which it may start.
-    pub windows: Windows,
-    /// Its weight against limits; 0 is exempt from them.
-    pub throttle_factor: u32,
-    /// The time limits of an attempt; a field that is none takes the type's value.
-    pub timeouts: Timeouts,
-    /// Jobs that must end before it starts.
-    pub after: Vec<After>,
-    /// Whether a dependency may end in any state.
-    pub after_any: bool,
-    /// The group it belongs to.
-    pub group: Option<GroupId>,
-    /// Whether it serves its group without being a member.
-    pub attached: bool,
-    /// The job that it is a speculative copy of.
-    pub copy_of: Option<JobId>,
-    /// The owner.
-    pub owner: Option<Owner>,
-    /// Tags for filtering.
-    pub tags: Vec<Tag>,
-    /// The priority; lower values go first.
-    pub priority: i32,
-    /// The earliest start; none: now.
-    pub run_at: Option<Time>,
-    /// The retry policy; none: the type's.
-    pub retry: Option<RetryPolicy>,
-    /// What to do if a live job has the same key.
-    pub on_duplicate: OnDuplicate,
-    /// A success at most this old is returned instead; limited by the type's reuse window.
-    pub reuse_max_age_ms: Option<u64>,
-    /// The queues that the caller may access: a job in another queue is neither returned nor changed.
-    pub scope: Scope,
-    /// The completed job that this one repeats.
-    pub retry_of: Option<JobId>,
-    /// The schedule that creates it.
-    pub schedule: Option<ScheduleName>,
-}
-
-impl SubmitJob {
-    /// A job of this type with every default: queue `default`, params `{}`, priority 100.
-    pub fn new(job_type: TypeName) -> SubmitJob {
-        SubmitJob {
-            job_type,
-            key: None,
-            queue: QueueName::new("default").expect("a constant name"),
-            params: Json::empty_object(),
-            needs: Needs::default(),
-            uses: Uses::default(),
-            avoid: false,
-            windows: Windows::default(),
-            throttle_factor: 1,
-            timeouts: Timeouts::default(),
-            after: Vec::new(),
-            after_any: false,
-            group: None,
-            attached: false,
-            copy_of: None,
-            owner: None,
-            tags: Vec::new(),
-            priority: 100,
-            run_at: None,
-            retry: None,
-            on_duplicate: OnDuplicate::Join,
-            reuse_max_age_ms: None,
-            scope: Scope::default(),
-            retry_of: None,
-            schedule: None,
-        }
-    }
-}
 
 /// An idempotency key with the digest of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,22 +28,9 @@ pub struct IdempotencyKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submit {
     /// The jobs.
-    pub jobs: Vec<SubmitJob>,
+    pub jobs: Vec<NewJob>,
     /// The idempotency key, if there is one.
     pub name: Option<IdempotencyKey>,
-}
-
-/// One measure of progress.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Indicator {
-    /// The name of the indicator.
-    pub name: String,
-    /// The current step.
-    pub step: u64,
-    /// The number of steps, if known.
-    pub total: Option<u64>,
-    /// A message for users.
-    pub message: String,
 }
 
 /// A request to the kernel.
@@ -344,7 +217,7 @@ pub enum Request {
         /// The name: a repeated request with it returns the same job unless that job has failed.
         call: String,
         /// The job.
-        job: Box<SubmitJob>,
+        job: Box<NewJob>,
     },
     /// Suspend an attempt until sub-jobs have ended. Answered when it resumes, or after this time.
     Wait {

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use jobhall_core::bounds::INDICATORS;
 use jobhall_core::{
-    AttemptId, Decision, Event, IllegalTransition, JobId, LeaseId, Outcome, PastAttempt, Report, State, Step,
-    StopWhy, WorkerName, transition,
+    AttemptId, Decision, Event, IllegalTransition, Indicator, JobId, LeaseId, Outcome, PastAttempt, Report,
+    State, Step, StopWhy, WorkerName, transition,
 };
 use jobhall_store::Unit;
 
 use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::{Effect, SessionId, Ticket};
-use crate::api::request::{Indicator, Request};
+use crate::api::request::Request;
 use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::jobs::entry::Busy;

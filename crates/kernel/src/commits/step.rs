@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Decision, Event, Job, JobId, JobSpec, JobStatus, Reason, StateName, Step, transition};
+use jobhall_core::{
+    Decision, Event, Job, JobId, JobSpec, JobStatus, NewJob, Reason, StateName, Step, transition,
+};
 use jobhall_store::{Change, Insert, Unit};
 
 use crate::api::answer::Answer;
@@ -98,19 +100,8 @@ impl Kernel {
         };
         let id = self.take_ids(1).and_then(|ids| ids.first().copied()).ok_or(())?;
         let now = self.env.wall();
-        // It is independent: it has no dependencies, and no group, which may have ended.
-        let spec = JobSpec {
-            params: again.params.clone(),
-            created_at: now,
-            retry_of: None,
-            parent: None,
-            after: Box::default(),
-            after_any: false,
-            group: None,
-            attached: false,
-            copy_of: None,
-            ..(*spec).clone()
-        };
+        let (params, schedule) = (again.params.clone(), spec.schedule.clone());
+        let spec = NewJob { params, schedule, ..NewJob::like(&spec) }.spec(Vec::new(), spec.retry, now);
         Ok(Some(Job { id, spec: Arc::new(spec), life: JobStatus::queued(now, now) }))
     }
 

@@ -7,12 +7,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use jobhall_core::{Group, GroupId, Job, JobId, Standing};
+use jobhall_core::{After, Group, GroupId, Job, JobId, NewJob, OnDuplicate, Standing};
 use jobhall_store::{Member, StoreError};
 
 use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::Ticket;
-use crate::api::request::{After, IdempotencyKey, OnDuplicate, Request, Submit, SubmitJob};
+use crate::api::request::{IdempotencyKey, Request, Submit};
 use crate::jobs::ids::IdMap;
 use crate::jobs::retry::again;
 use crate::kernel::{Kernel, PendingRead, StoreRequest, TaskKind};
@@ -148,7 +148,7 @@ impl Kernel {
         };
         let old: Vec<Job> = found.into_iter().flatten().collect();
         let place: BTreeMap<JobId, usize> = old.iter().enumerate().map(|(at, job)| (job.id, at)).collect();
-        let jobs: Vec<_> = old.iter().map(|job| anew(id, job, &place, &fill.made)).collect();
+        let jobs: Vec<_> = old.iter().map(|job| repeat_in(id, job, &place, &fill.made)).collect();
         if jobs.is_empty() {
             return self.fill_on(id);
         }
@@ -289,14 +289,19 @@ fn failed(members: &[Member]) -> Vec<JobId> {
 }
 
 /// A job like this one for the new group, dependent on the jobs that repeat its dependencies.
-fn anew(group: GroupId, job: &Job, place: &BTreeMap<JobId, usize>, made: &IdMap<JobId, JobId>) -> SubmitJob {
+fn repeat_in(
+    group: GroupId,
+    job: &Job,
+    place: &BTreeMap<JobId, usize>,
+    made: &IdMap<JobId, JobId>,
+) -> NewJob {
     let new = |before: &JobId| {
         let here = place.get(before).filter(|_| *before < job.id).map(|&at| After::Position(at));
         here.or_else(|| made.get(before).map(|&id| After::Job(id)))
     };
     let after = job.spec.after.iter().filter_map(new).collect();
     let (after_any, group) = (job.spec.after_any, Some(group));
-    SubmitJob { after, after_any, group, on_duplicate: OnDuplicate::Join, ..again(job.id, &job.spec) }
+    NewJob { after, after_any, group, on_duplicate: OnDuplicate::Join, ..again(job.id, &job.spec) }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Manual retry: completed jobs never change, so it submits a new job like the old one.
 
-use jobhall_core::{IllegalTransition, JobId, JobSpec, Scope};
+use jobhall_core::{IllegalTransition, JobId, JobSpec, NewJob, OnDuplicate};
 
 use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::Ticket;
-use crate::api::request::{IdempotencyKey, OnDuplicate, Submit, SubmitJob};
+use crate::api::request::{IdempotencyKey, Submit};
 use crate::kernel::Kernel;
 
 impl Kernel {
@@ -24,33 +24,7 @@ impl Kernel {
     }
 }
 
-/// A job like this completed one, without group and dependencies.
-pub(crate) fn again(id: JobId, spec: &JobSpec) -> SubmitJob {
-    SubmitJob {
-        job_type: spec.job_type.clone(),
-        key: spec.key.clone(),
-        queue: spec.queue.clone(),
-        params: spec.params.clone(),
-        needs: spec.needs.clone(),
-        uses: spec.uses.clone(),
-        avoid: spec.avoid,
-        windows: spec.windows.clone(),
-        throttle_factor: spec.throttle_factor,
-        timeouts: spec.timeouts,
-        after: Vec::new(),
-        after_any: false,
-        group: None,
-        attached: false,
-        copy_of: None,
-        owner: spec.owner.clone(),
-        tags: spec.tags.to_vec(),
-        priority: spec.priority,
-        run_at: None,
-        retry: Some(spec.retry),
-        on_duplicate: OnDuplicate::Reject,
-        reuse_max_age_ms: None,
-        scope: Scope::default(),
-        retry_of: Some(id),
-        schedule: None,
-    }
+/// A new job that repeats this completed one, without group and dependencies.
+pub(crate) fn again(id: JobId, spec: &JobSpec) -> NewJob {
+    NewJob { on_duplicate: OnDuplicate::Reject, retry_of: Some(id), ..NewJob::like(spec) }
 }

@@ -10,12 +10,12 @@ mod tick;
 use std::sync::Arc;
 
 use jobhall_core::bounds::SCHEDULES;
-use jobhall_core::{JobId, Schedule, ScheduleName, Time};
+use jobhall_core::{JobId, NewJob, Schedule, ScheduleName, Time};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::Ticket;
-use crate::api::request::{Submit, SubmitJob};
+use crate::api::request::Submit;
 use crate::commits::settle::Pending;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::submit::check_job;
@@ -29,7 +29,7 @@ pub struct ScheduleConfig {
     /// When it ticks.
     pub schedule: Schedule,
     /// The job. It has no start time, no dependencies and no group.
-    pub job: SubmitJob,
+    pub job: NewJob,
 }
 
 /// A schedule as shown to users.
@@ -169,7 +169,7 @@ impl Kernel {
     fn check_schedule(&self, config: &ScheduleConfig, new: bool) -> Result<(), Rejected> {
         config.schedule.check()?;
         check_job(&config.job)?;
-        let SubmitJob { run_at, after, group, copy_of, retry_of, .. } = &config.job;
+        let NewJob { run_at, after, group, copy_of, retry_of, .. } = &config.job;
         let misplaced = [
             ("run_at", run_at.is_some()),
             ("after", !after.is_empty()),
@@ -251,7 +251,7 @@ impl Kernel {
         let Some(kept) = self.settings.schedules.get(name) else {
             return self.answer(ticket, Err(Rejected::NoSuchSchedule(name.clone())));
         };
-        let job = SubmitJob { schedule: Some(name.clone()), ..kept.config.job.clone() };
+        let job = NewJob { schedule: Some(name.clone()), ..kept.config.job.clone() };
         self.submit(Submit { jobs: vec![job], name: None }, ticket);
     }
 }

@@ -1,13 +1,12 @@
-//! The single jobs of a submit: validation, duplicates, and the resulting spec of each.
+//! The single jobs of a submit: validation and duplicates.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use jobhall_core::{JobId, JobSpec, Time, TypeConfig, bounds};
+use jobhall_core::{JobId, NewJob, OnDuplicate, bounds};
 use jobhall_store::Check;
 
 use super::{Item, ItemAction};
 use crate::api::answer::Rejected;
-use crate::api::request::{OnDuplicate, SubmitJob};
 
 pub(super) fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result<(), Rejected> {
     if (least..=most).contains(&given) {
@@ -18,7 +17,7 @@ pub(super) fn bound(field: &'static str, given: usize, least: usize, most: usize
 }
 
 /// Rejects a job with values out of bounds.
-pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Rejected> {
+pub(crate) fn check_job(job: &NewJob) -> Result<(), Rejected> {
     if let Some(retry) = &job.retry {
         retry.check()?;
     }
@@ -36,7 +35,7 @@ pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Rejected> {
 }
 
 /// Jobs of one submit with the same (type, key) must all join.
-pub(super) fn keys_once(jobs: &[SubmitJob]) -> Result<(), Rejected> {
+pub(super) fn keys_once(jobs: &[NewJob]) -> Result<(), Rejected> {
     for (second, first) in same_key(jobs) {
         if [first, second].iter().any(|&at| jobs[at].on_duplicate != OnDuplicate::Join) {
             return Err(Rejected::KeyTwice { first, second });
@@ -46,7 +45,7 @@ pub(super) fn keys_once(jobs: &[SubmitJob]) -> Result<(), Rejected> {
 }
 
 /// Positions of jobs that share the (type, key) of an earlier one, with the position of the first such job.
-pub(super) fn same_key(jobs: &[SubmitJob]) -> BTreeMap<usize, usize> {
+pub(super) fn same_key(jobs: &[NewJob]) -> BTreeMap<usize, usize> {
     let mut first_of = HashMap::new();
     let keyed = jobs.iter().enumerate().filter_map(|(at, job)| Some((at, &job.job_type, job.key.as_ref()?)));
     let all = keyed.map(|(at, job_type, key)| (at, *first_of.entry((job_type, key)).or_insert(at)));
@@ -54,7 +53,7 @@ pub(super) fn same_key(jobs: &[SubmitJob]) -> BTreeMap<usize, usize> {
 }
 
 /// Gives each job its id. A job that shares the (type, key) of an earlier one in the same submit joins it.
-pub(super) fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
+pub(super) fn items(jobs: &[NewJob], ids: Vec<JobId>) -> Vec<Item> {
     let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
     let how = |at: usize| same.get(&at).map_or(ItemAction::Insert, |&first| ItemAction::SameAs(first));
     let items = ids.into_iter().enumerate();
@@ -70,35 +69,4 @@ pub(super) fn checked_once(checks: &mut Vec<Check>) {
             Check::Joinable(id) => id.get(),
         })
     });
-}
-
-pub(super) fn spec(wanted: &SubmitJob, after: Vec<JobId>, config: &TypeConfig, now: Time) -> JobSpec {
-    let mut tags = wanted.tags.clone();
-    tags.sort_unstable();
-    tags.dedup();
-    JobSpec {
-        uses: wanted.uses.clone(),
-        avoid: wanted.avoid,
-        windows: wanted.windows.clone(),
-        throttle_factor: wanted.throttle_factor,
-        timeouts: wanted.timeouts,
-        after: after.into(),
-        after_any: wanted.after_any,
-        parent: None,
-        group: wanted.group,
-        attached: wanted.attached,
-        copy_of: wanted.copy_of,
-        owner: wanted.owner.clone(),
-        tags: tags.into(),
-        schedule: wanted.schedule.clone(),
-        job_type: wanted.job_type.clone(),
-        key: wanted.key.clone(),
-        queue: wanted.queue.clone(),
-        params: wanted.params.clone(),
-        needs: wanted.needs.clone(),
-        priority: wanted.priority,
-        retry: wanted.retry.unwrap_or(config.retry),
-        created_at: now,
-        retry_of: wanted.retry_of,
-    }
 }

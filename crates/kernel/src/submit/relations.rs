@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 
 use jobhall_core::bounds::{AFTER, TAGS};
 use jobhall_core::{
-    Dependency, Disposition, Group, GroupId, Job, JobId, QueueName, StateName, Submitted, circle,
+    After, Dependency, Disposition, Group, GroupId, Job, JobId, NewJob, QueueName, StateName, Submitted,
+    circle,
 };
 use jobhall_store::{Check, GroupWrite, StoreError, Unit};
 
 use super::{ItemAction, Plan, ReplyTo, bound};
 use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::Ticket;
-use crate::api::request::{After, Request, Submit, SubmitJob};
+use crate::api::request::{Request, Submit};
 use crate::groups::NewGroup;
 use crate::jobs::ids::IdMap;
 use crate::kernel::{Kernel, PendingRead, StoreRequest, TaskKind};
@@ -153,7 +154,7 @@ impl Kernel {
     }
 
     /// A copy refers to an open job of the same group, if it has a group, and not to another copy there.
-    fn check_copy(&self, wanted: &SubmitJob, of: JobId) -> Result<(), Rejected> {
+    fn check_copy(&self, wanted: &NewJob, of: JobId) -> Result<(), Rejected> {
         let no = |why| Err(Rejected::NotInGroup { field: "copy_of", why });
         let Some(entry) = self.jobs.get(of) else { return no("there is no such open job") };
         match &entry.member {
@@ -247,12 +248,12 @@ pub(super) fn group_created(mut kept: Vec<Submitted>) -> Answer {
 }
 
 /// A job in a queue outside the caller's scope is treated as not existing.
-fn reached(wanted: &SubmitJob, id: JobId, queue: Option<&QueueName>) -> Result<(), Rejected> {
+fn reached(wanted: &NewJob, id: JobId, queue: Option<&QueueName>) -> Result<(), Rejected> {
     let seen = queue.is_some_and(|queue| wanted.scope.reaches(queue.as_str()));
     if seen { Ok(()) } else { Err(Rejected::NoSuchDependency(id)) }
 }
 
-fn allowed(wanted: &SubmitJob, id: JobId, state: StateName) -> Result<(), Rejected> {
+fn allowed(wanted: &NewJob, id: JobId, state: StateName) -> Result<(), Rejected> {
     match Dependency::of(state) {
         Some(how) if !how.allows(wanted.after_any) => Err(Rejected::DependencyEnded { id, how }),
         _ => Ok(()),
@@ -260,12 +261,12 @@ fn allowed(wanted: &SubmitJob, id: JobId, state: StateName) -> Result<(), Reject
 }
 
 /// Whether any of the jobs refers to other jobs or groups.
-pub(super) fn related(jobs: &[SubmitJob]) -> bool {
+pub(super) fn related(jobs: &[NewJob]) -> bool {
     jobs.iter().any(|job| !job.after.is_empty() || job.group.is_some() || job.copy_of.is_some())
 }
 
 /// Checks that the relations between the jobs, and to groups, are valid.
-pub(super) fn check_relations(jobs: &[SubmitJob]) -> Result<(), Rejected> {
+pub(super) fn check_relations(jobs: &[NewJob]) -> Result<(), Rejected> {
     for job in jobs {
         bound("after", job.after.len(), 0, AFTER)?;
         bound("tags", job.tags.len(), 0, TAGS)?;
@@ -277,8 +278,8 @@ pub(super) fn check_relations(jobs: &[SubmitJob]) -> Result<(), Rejected> {
 }
 
 /// A job may depend on earlier jobs only, which excludes cycles; a cycle in the request is reported by its positions.
-fn check_positions(jobs: &[SubmitJob]) -> Result<(), Rejected> {
-    let positions = |job: &SubmitJob| -> Vec<usize> {
+fn check_positions(jobs: &[NewJob]) -> Result<(), Rejected> {
+    let positions = |job: &NewJob| -> Vec<usize> {
         let named = job.after.iter().filter_map(|after| match after {
             After::Position(at) => Some(*at),
             After::Job(_) => None,

@@ -1,11 +1,10 @@
 //! Conflicts of a submit, and the resulting changes of its plan.
 
-use jobhall_core::{Blocked, Disposition, Job, JobId, State, Submitted};
+use jobhall_core::{Blocked, Disposition, Job, JobId, OnDuplicate, State, Submitted};
 use jobhall_store::{Conflict, Setting, SettingKind};
 
 use super::{ItemAction, Plan, ReplyTo};
 use crate::api::answer::Rejected;
-use crate::api::request::OnDuplicate;
 use crate::kernel::{Kernel, ROUNDS, TaskKind};
 
 impl Kernel {

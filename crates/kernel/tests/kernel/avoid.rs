@@ -1,13 +1,13 @@
 //! Jobs that would rather go to another worker than to one that had them before.
 
 use crate::rig::{Hall, failed, job, tries, worker};
-use jobhall_core::{Backoff, JobId, RetryPolicy, StateName};
-use jobhall_kernel::{Answer, Assignment, Config, Request, SessionId, SubmitJob, Why};
+use jobhall_core::{Backoff, JobId, NewJob, RetryPolicy, StateName};
+use jobhall_kernel::{Answer, Assignment, Config, Request, SessionId, Why};
 
 /// Retried at once, elsewhere if possible.
-fn avoiding() -> SubmitJob {
+fn avoiding() -> NewJob {
     let retry = RetryPolicy { backoff: Backoff::Constant { ms: 0 }, ..tries(5).unwrap() };
-    SubmitJob { avoid: true, retry: Some(retry), ..job("t") }
+    NewJob { avoid: true, retry: Some(retry), ..job("t") }
 }
 
 fn credit(hall: &mut Hall, name: &str) -> SessionId {
@@ -109,7 +109,7 @@ fn a_worker_that_does_not_suit_is_no_other() {
 fn without_the_wish_it_goes_to_whoever_waits() {
     let mut hall = Hall::new();
     let a = credit(&mut hall, "a");
-    let id = hall.submit(SubmitJob { avoid: false, ..avoiding() }).unwrap().id;
+    let id = hall.submit(NewJob { avoid: false, ..avoiding() }).unwrap().id;
     let given = one(&mut hall, &[(a, "a")]);
     hall.worker("b", "");
     fail(&mut hall, &given);
@@ -140,7 +140,7 @@ fn a_copy_avoids_whoever_has_the_original() {
     let original: JobId = hall.submit(job("t")).unwrap().id;
     one(&mut hall, &[(a, "a")]);
     let b = hall.worker("b", "");
-    let copy = hall.submit(SubmitJob { copy_of: Some(original), ..avoiding() }).unwrap().id;
+    let copy = hall.submit(NewJob { copy_of: Some(original), ..avoiding() }).unwrap().id;
     assert!(hall.assignments().is_empty(), "not to the one that is at it");
     hall.ask(Request::Credit { session: b, total: 1 }).unwrap();
     assert_eq!(one(&mut hall, &[(b, "b")]).1.attempt.job, copy);

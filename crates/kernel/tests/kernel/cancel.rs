@@ -1,8 +1,8 @@
 //! Cancel in every state, and manual retry.
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
-use jobhall_core::{Failure, IllegalTransition, JobId, Outcome, Report, State, StateName};
-use jobhall_kernel::{Answer, Effect, Rejected, Request, Submit, SubmitJob};
+use jobhall_core::{Failure, IllegalTransition, JobId, NewJob, Outcome, Report, State, StateName};
+use jobhall_kernel::{Answer, Effect, Rejected, Request, Submit};
 
 fn cancelled() -> Result<Answer, Rejected> {
     Ok(Answer::State(StateName::Cancelled))
@@ -12,9 +12,9 @@ fn cancelled() -> Result<Answer, Rejected> {
 fn g5_a_waiting_job_never_starts_after_its_cancel_and_cancel_is_idempotent() {
     let mut hall = Hall::new();
     let queued = hall.submit(job("t")).unwrap().id;
-    let later = SubmitJob { run_at: Some(hall.now.wall.plus_ms(50_000)), ..job("t") };
+    let later = NewJob { run_at: Some(hall.now.wall.plus_ms(50_000)), ..job("t") };
     let scheduled = hall.submit(later).unwrap().id;
-    let retrying = hall.submit(SubmitJob { priority: 1, retry: tries(2), ..job("t") }).unwrap().id;
+    let retrying = hall.submit(NewJob { priority: 1, retry: tries(2), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
     assert_eq!(held.attempt.job, retrying);
     hall.report("w", &held, failed("x")).unwrap();
@@ -123,7 +123,7 @@ fn a_claim_under_way_wins_against_a_cancel_that_comes_later_and_is_then_told() {
 #[test]
 fn manual_retry_makes_a_new_job_and_leaves_the_old_one_alone() {
     let mut hall = Hall::new();
-    let wanted = SubmitJob { priority: 7, retry: tries(1), ..keyed("t", "k") };
+    let wanted = NewJob { priority: 7, retry: tries(1), ..keyed("t", "k") };
     let old = hall.submit(wanted).unwrap().id;
     let held = hall.take_one("w");
     assert!(matches!(

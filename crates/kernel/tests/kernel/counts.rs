@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::needs::Needs;
-use jobhall_core::{JobId, Outcome, QueueName, StateName, Time};
-use jobhall_kernel::{
-    Answer, Assignment, Config, Counts, OnDuplicate, Rates, Request, SubmitJob, TROUBLE_MS, Tally,
-};
+use jobhall_core::{JobId, NewJob, OnDuplicate, Outcome, QueueName, StateName, Time};
+use jobhall_kernel::{Answer, Assignment, Config, Counts, Rates, Request, TROUBLE_MS, Tally};
 use jobhall_store::CommitError;
 
 fn counts(hall: &mut Hall) -> Counts {
@@ -76,7 +74,7 @@ impl Random {
     }
 }
 
-fn random_job(random: &mut Random, hall: &Hall) -> SubmitJob {
+fn random_job(random: &mut Random, hall: &Hall) -> NewJob {
     let on_duplicate = match random.below(4) {
         0 => OnDuplicate::Supersede,
         1 => OnDuplicate::RunAgain,
@@ -90,7 +88,7 @@ fn random_job(random: &mut Random, hall: &Hall) -> SubmitJob {
     };
     let queue = queue(["red", "green", "blue"][usize::try_from(random.below(3)).unwrap()]);
     let priority = i32::try_from(random.below(3)).unwrap();
-    SubmitJob { queue, priority, run_at, on_duplicate, retry: tries(3), ..base }
+    NewJob { queue, priority, run_at, on_duplicate, retry: tries(3), ..base }
 }
 
 /// One thing that may happen in a hall. What is refused is fine: it must not be counted.
@@ -153,7 +151,7 @@ fn counts_equal_a_recount_after_random_operations() {
 #[test]
 fn what_came_and_went_is_counted_once() {
     let mut hall = Hall::new();
-    let first = hall.submit(SubmitJob { retry: tries(2), ..job("a") }).unwrap().id;
+    let first = hall.submit(NewJob { retry: tries(2), ..job("a") }).unwrap().id;
     hall.pass(700);
     let given = hall.take_one("w");
     hall.pass(30);
@@ -184,7 +182,7 @@ fn a_job_handed_over_at_once_has_waited_no_time_and_a_claim_taken_back_is_no_att
     let session = hall.worker("w", "");
     hall.vacancy(session, 1);
     let early = Some(hall.now.wall.minus_ms(3_600_000));
-    hall.submit(SubmitJob { run_at: early, ..job("a") }).unwrap();
+    hall.submit(NewJob { run_at: early, ..job("a") }).unwrap();
     let counted = counts(&mut hall);
     assert_eq!(
         (counted.wait.count, counted.wait.sum),
@@ -217,7 +215,7 @@ fn workers_known_by_their_leases_alone_are_awaited() {
 fn beyond_a_hundred_queues_the_rest_is_told_together() {
     let mut hall = Hall::new();
     for n in 0..130 {
-        hall.submit(SubmitJob { queue: queue(&format!("q{n:03}")), ..job("a") }).unwrap();
+        hall.submit(NewJob { queue: queue(&format!("q{n:03}")), ..job("a") }).unwrap();
         hall.pass(1);
     }
     let counted = counts(&mut hall);
@@ -241,7 +239,7 @@ fn beyond_a_hundred_queues_the_rest_is_told_together() {
 fn the_oldest_ready_job_is_found_among_many_that_were_taken() {
     let mut hall = Hall::new();
     let session = hall.worker("w", "");
-    let last = hall.submit(SubmitJob { priority: 1_000, ..job("a") }).unwrap().id;
+    let last = hall.submit(NewJob { priority: 1_000, ..job("a") }).unwrap().id;
     let since = hall.now.wall;
     for _ in 0..40 {
         hall.pass(10);
@@ -281,8 +279,8 @@ fn a_queue_tells_who_could_take_its_jobs() {
     };
     assert_eq!(takers(&mut hall, "big"), None);
     let needs = Needs::parse("gpu>=1").unwrap();
-    hall.submit(SubmitJob { queue: queue("big"), needs: needs.clone(), ..job("a") }).unwrap();
-    hall.submit(SubmitJob { queue: queue("big"), needs, ..job("b") }).unwrap();
+    hall.submit(NewJob { queue: queue("big"), needs: needs.clone(), ..job("a") }).unwrap();
+    hall.submit(NewJob { queue: queue("big"), needs, ..job("b") }).unwrap();
     assert_eq!(takers(&mut hall, "big"), Some((0, 0)));
     let plain = hall.worker("plain", "");
     hall.vacancy(plain, 2);
@@ -300,7 +298,7 @@ fn a_queue_tells_who_could_take_its_jobs() {
 fn a_job_whose_time_has_just_come_counts_as_ready_before_any_tick() {
     let mut hall = Hall::new();
     let run_at = Some(hall.now.wall.plus_ms(50));
-    hall.submit(SubmitJob { run_at, ..job("a") }).unwrap();
+    hall.submit(NewJob { run_at, ..job("a") }).unwrap();
     let counted = counts(&mut hall).open;
     assert_eq!((counted.of(StateName::Scheduled), counted.ready), (1, 0));
     hall.now.wall = hall.now.wall.plus_ms(50);

@@ -1,20 +1,20 @@
 //! Jobs that come after others: released when the last has ended, taken along by a failure, over restarts too.
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
-use jobhall_core::{Failure, JobId, Scope, StateName, Submitted, TypeName};
-use jobhall_kernel::{After, Config, Effect, OnDuplicate, Rejected, Request, Submit, SubmitJob, Why};
+use jobhall_core::{After, Failure, JobId, NewJob, OnDuplicate, Scope, StateName, Submitted, TypeName};
+use jobhall_kernel::{Config, Effect, Rejected, Request, Submit, Why};
 use jobhall_store::CommitError;
 
-fn behind(job_type: &str, after: &[JobId]) -> SubmitJob {
-    SubmitJob { after: after.iter().map(|&id| After::Job(id)).collect(), ..job(job_type) }
+fn behind(job_type: &str, after: &[JobId]) -> NewJob {
+    NewJob { after: after.iter().map(|&id| After::Job(id)).collect(), ..job(job_type) }
 }
 
-fn at(job_type: &str, after: &[usize]) -> SubmitJob {
-    SubmitJob { after: after.iter().map(|&at| After::Position(at)).collect(), ..job(job_type) }
+fn at(job_type: &str, after: &[usize]) -> NewJob {
+    NewJob { after: after.iter().map(|&at| After::Position(at)).collect(), ..job(job_type) }
 }
 
-fn once(wanted: SubmitJob) -> SubmitJob {
-    SubmitJob { retry: tries(1), ..wanted }
+fn once(wanted: NewJob) -> NewJob {
+    NewJob { retry: tries(1), ..wanted }
 }
 
 fn ids(submitted: &[Submitted]) -> Vec<JobId> {
@@ -87,7 +87,7 @@ fn a_failed_dependency_fails_what_comes_after_and_a_cancelled_one_cancels_it() {
         let a = hall.submit(once(job("t"))).unwrap().id;
         let b = hall.submit(behind("t", &[a])).unwrap().id;
         let c = hall.submit(behind("t", &[b])).unwrap().id;
-        let anyway = hall.submit(SubmitJob { after_any: true, ..behind("t", &[b]) }).unwrap().id;
+        let anyway = hall.submit(NewJob { after_any: true, ..behind("t", &[b]) }).unwrap().id;
         let held = hall.take_one("w");
         if end == StateName::Cancelled {
             hall.cancel(a).unwrap();
@@ -243,15 +243,15 @@ fn a_submit_names_only_jobs_that_can_still_be_waited_for() {
     }
     let mine = Scope::new(&["mine"]).unwrap();
     let queue = jobhall_core::QueueName::new("mine").unwrap();
-    let foreign = hall.submit(SubmitJob { scope: mine, queue, ..behind("t", &[good]) }).unwrap_err();
+    let foreign = hall.submit(NewJob { scope: mine, queue, ..behind("t", &[good]) }).unwrap_err();
     assert_eq!(foreign, Rejected::NoSuchDependency(good), "what a token does not reach is not there");
     let many = vec![After::Job(good); 10_001];
-    let refused = hall.submit(SubmitJob { after: many, ..job("t") }).unwrap_err();
+    let refused = hall.submit(NewJob { after: many, ..job("t") }).unwrap_err();
     assert_eq!(refused.to_string(), "after of 10001 is outside 0 to 10000");
     assert_eq!(hall.store.all_jobs().len(), before, "nothing was written");
     let fine = hall.submit(behind("t", &[good])).unwrap().id;
     assert_eq!(state(&mut hall, fine), StateName::Queued, "a success need not be waited for");
-    let any = hall.submit(SubmitJob { after_any: true, ..behind("t", &[bad]) }).unwrap().id;
+    let any = hall.submit(NewJob { after_any: true, ..behind("t", &[bad]) }).unwrap().id;
     assert_eq!(state(&mut hall, any), StateName::Queued);
 }
 
@@ -298,8 +298,8 @@ fn a_superseding_job_that_also_comes_after_others_waits_for_both() {
     let session = hall.worker("w", "");
     hall.vacancy(session, 2);
     let held: Vec<_> = hall.assignments().into_iter().map(|(_, assignment)| assignment).collect();
-    let wanted = SubmitJob { on_duplicate: OnDuplicate::Supersede, ..keyed("t", "k") };
-    let next = hall.submit(SubmitJob { after: vec![After::Job(other)], ..wanted }).unwrap().id;
+    let wanted = NewJob { on_duplicate: OnDuplicate::Supersede, ..keyed("t", "k") };
+    let next = hall.submit(NewJob { after: vec![After::Job(other)], ..wanted }).unwrap().id;
     let why = hall.explain(next).why;
     assert_eq!(why[0], Why::KeyHeld(holder));
     assert!(matches!(why[1], Why::Dependencies { .. }));
@@ -317,8 +317,8 @@ fn a_busy_job_hears_of_an_end_when_it_is_free() {
         let mut hall = Hall::new();
         let a = hall.submit(once(job("t"))).unwrap().id;
         let b = hall.submit(behind("t", &[a])).unwrap().id;
-        let again = SubmitJob { on_duplicate: OnDuplicate::RunAgain, ..keyed("k", "k") };
-        let c = hall.submit(SubmitJob { after: vec![After::Job(a)], ..again.clone() }).unwrap().id;
+        let again = NewJob { on_duplicate: OnDuplicate::RunAgain, ..keyed("k", "k") };
+        let c = hall.submit(NewJob { after: vec![After::Job(a)], ..again.clone() }).unwrap().id;
         let held = hall.take_one("w");
         hall.report_slowly("w", &held, end.clone());
         let marked = hall.ask_later(Request::Submit(Submit { jobs: vec![again], name: None }));
@@ -373,7 +373,7 @@ fn a_job_that_comes_after_the_one_it_supersedes_is_cancelled_with_it() {
         let old = hall.submit(keyed("t", "k")).unwrap().id;
         let after = vec![After::Job(old)];
         let on_duplicate = OnDuplicate::Supersede;
-        let new = SubmitJob { after, after_any, on_duplicate, ..keyed("t", "k") };
+        let new = NewJob { after, after_any, on_duplicate, ..keyed("t", "k") };
         let new = hall.submit(new).unwrap().id;
         assert_eq!((state(&mut hall, old), state(&mut hall, new)), (StateName::Cancelled, ends));
         let hall = &mut hall;

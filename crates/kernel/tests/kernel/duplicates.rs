@@ -1,13 +1,11 @@
 //! One live job per (type, key): join, reject, supersede, run again, reuse, and idempotent submits.
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
-use jobhall_core::{Disposition, Failure, JobId, Json, StateName, Submitted, TypeName};
-use jobhall_kernel::{
-    Answer, Config, Effect, IdempotencyKey, OnDuplicate, Rejected, Request, Submit, SubmitJob,
-};
+use jobhall_core::{Disposition, Failure, JobId, Json, NewJob, OnDuplicate, StateName, Submitted, TypeName};
+use jobhall_kernel::{Answer, Config, Effect, IdempotencyKey, Rejected, Request, Submit};
 
-fn on(on_duplicate: OnDuplicate, params: &str) -> SubmitJob {
-    SubmitJob { on_duplicate, params: Json::params(params).unwrap(), ..keyed("t", "k") }
+fn on(on_duplicate: OnDuplicate, params: &str) -> NewJob {
+    NewJob { on_duplicate, params: Json::params(params).unwrap(), ..keyed("t", "k") }
 }
 
 fn disposition(submitted: Submitted, id: JobId) -> Disposition {
@@ -163,7 +161,7 @@ fn run_again_is_dropped_on_cancel() {
 #[test]
 fn run_again_survives_a_retry_of_the_first() {
     let mut hall = Hall::new();
-    hall.submit(SubmitJob { retry: tries(2), ..keyed("t", "k") }).unwrap();
+    hall.submit(NewJob { retry: tries(2), ..keyed("t", "k") }).unwrap();
     let held = hall.take_one("w");
     hall.submit(on(OnDuplicate::RunAgain, "7")).unwrap();
     hall.report("w", &held, failed("x")).unwrap();
@@ -176,7 +174,7 @@ fn run_again_survives_a_retry_of_the_first() {
 #[test]
 fn a_young_success_is_reused_and_an_old_one_is_not() {
     let mut hall = Hall::new();
-    let reuse = SubmitJob { reuse_max_age_ms: Some(60_000), ..keyed("t", "k") };
+    let reuse = NewJob { reuse_max_age_ms: Some(60_000), ..keyed("t", "k") };
     let first = hall.submit(reuse.clone()).unwrap();
     assert_eq!(first.disposition, Disposition::Created);
     let held = hall.take_one("w");
@@ -194,7 +192,7 @@ fn a_young_success_is_reused_and_an_old_one_is_not() {
 #[test]
 fn reuse_is_capped_by_the_window_of_the_type() {
     let mut hall = Hall::new();
-    let reuse = SubmitJob { reuse_max_age_ms: Some(3_600_000), ..keyed("t", "k") };
+    let reuse = NewJob { reuse_max_age_ms: Some(3_600_000), ..keyed("t", "k") };
     let first = hall.submit(reuse.clone()).unwrap();
     let held = hall.take_one("w");
     hall.report("w", &held, passed()).unwrap();
@@ -212,7 +210,7 @@ fn many_jobs_are_made_all_or_nothing() {
     let mut hall = Hall::new();
     hall.submit(keyed("t", "held")).unwrap();
     let before = hall.store.all_jobs().len();
-    let reject = SubmitJob { on_duplicate: OnDuplicate::Reject, ..keyed("t", "held") };
+    let reject = NewJob { on_duplicate: OnDuplicate::Reject, ..keyed("t", "held") };
     assert!(matches!(hall.submit_all(vec![job("a"), reject, job("b")]), Err(Rejected::KeyHeld { .. })));
     assert_eq!(hall.store.all_jobs().len(), before);
     let answers =
@@ -228,13 +226,13 @@ fn many_jobs_are_made_all_or_nothing() {
 #[test]
 fn one_key_twice_in_a_submit_must_join() {
     let mut hall = Hall::new();
-    let supersede = SubmitJob { on_duplicate: OnDuplicate::Supersede, ..keyed("t", "k") };
+    let supersede = NewJob { on_duplicate: OnDuplicate::Supersede, ..keyed("t", "k") };
     let refused = hall.submit_all(vec![job("a"), keyed("t", "k"), supersede]).unwrap_err();
     assert_eq!(refused, Rejected::KeyTwice { first: 1, second: 2 });
     assert!(hall.store.all_jobs().is_empty());
 }
 
-fn named(key: &str, body: u128, jobs: Vec<SubmitJob>) -> Request {
+fn named(key: &str, body: u128, jobs: Vec<NewJob>) -> Request {
     let name = IdempotencyKey { scope: "token-1".to_owned(), key: key.to_owned(), body };
     Request::Submit(Submit { jobs, name: Some(name) })
 }

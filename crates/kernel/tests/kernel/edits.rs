@@ -4,9 +4,9 @@ use crate::rig::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::limits::Limit;
 use jobhall_core::needs::Needs;
 use jobhall_core::{
-    JobId, Json, Owner, QueueConfig, QueueName, StateName, Tag, Timeouts, TypeConfig, TypeName,
+    JobId, Json, NewJob, Owner, QueueConfig, QueueName, StateName, Tag, Timeouts, TypeConfig, TypeName,
 };
-use jobhall_kernel::{Answer, Config, Edit, LimitOf, Rejected, Request, SubmitJob, Why};
+use jobhall_kernel::{Answer, Config, Edit, LimitOf, Rejected, Request, Why};
 
 fn queue(name: &str) -> QueueName {
     QueueName::new(name).unwrap()
@@ -45,7 +45,7 @@ fn h19_a_paused_queue_gives_out_nothing_and_others_go_on() {
     pause_queue(&mut hall, "default", true);
     hall.vacancy(session, 5);
     let waiting = hall.submit(job("t")).unwrap().id;
-    let other = hall.submit(SubmitJob { queue: queue("other"), ..job("t") }).unwrap().id;
+    let other = hall.submit(NewJob { queue: queue("other"), ..job("t") }).unwrap().id;
     assert_eq!(given(&mut hall), [other]);
     assert_eq!(why(&mut hall, waiting), [Why::Paused(LimitOf::Queue(queue("default")))]);
     assert_eq!(hall.explain(waiting).to_string().lines().last(), Some("queue default is paused; resume it"));
@@ -67,7 +67,7 @@ fn a_paused_type_waits_in_every_queue() {
     pause_type(&mut hall, "a", true);
     hall.vacancy(session, 5);
     assert_eq!(given(&mut hall), [jobs[1]]);
-    let again = hall.submit(SubmitJob { queue: queue("q"), ..job("a") }).unwrap().id;
+    let again = hall.submit(NewJob { queue: queue("q"), ..job("a") }).unwrap().id;
     assert_eq!(why(&mut hall, again), [Why::Paused(LimitOf::Type(TypeName::new("a").unwrap()))]);
     pause_queue(&mut hall, "q", true);
     assert_eq!(why(&mut hall, again).len(), 2, "both are named");
@@ -97,7 +97,7 @@ fn a_held_job_waits_until_it_is_released() {
 #[test]
 fn a_hold_on_a_running_job_keeps_its_next_attempt() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(3), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(3), ..job("t") }).unwrap().id;
     let assignment = hall.take_one("w");
     hall.ask(Request::Hold(id)).unwrap();
     hall.report("w", &assignment, failed("no")).unwrap();
@@ -221,7 +221,7 @@ fn an_edit_out_of_bounds_is_refused_by_name() {
 fn run_now_passes_over_time_and_backoff_but_not_over_a_hold() {
     let mut hall = Hall::new();
     let later = hall.now.wall.plus_ms(3_600_000);
-    let id = hall.submit(SubmitJob { run_at: Some(later), retry: tries(3), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { run_at: Some(later), retry: tries(3), ..job("t") }).unwrap().id;
     let session = hall.worker("w", "");
     hall.vacancy(session, 10);
     assert_eq!(given(&mut hall), []);
@@ -231,7 +231,7 @@ fn run_now_passes_over_time_and_backoff_but_not_over_a_hold() {
     assert_eq!(hall.state(id), StateName::Retrying);
     hall.ask(Request::RunNow(id)).unwrap();
     assert_eq!(given(&mut hall), [id], "before its backoff is over");
-    let held = hall.submit(SubmitJob { run_at: Some(later), ..job("t") }).unwrap().id;
+    let held = hall.submit(NewJob { run_at: Some(later), ..job("t") }).unwrap().id;
     hall.ask(Request::Hold(held)).unwrap();
     hall.ask(Request::RunNow(held)).unwrap();
     assert_eq!(given(&mut hall), []);

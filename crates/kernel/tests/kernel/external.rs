@@ -1,11 +1,11 @@
 //! Work that goes on outside, and its outcome in every order of arrival.
 
 use crate::rig::{Hall, failed, keyed, passed, tries};
-use jobhall_core::{IllegalTransition, JobId, Json, Outcome, Report, StateName, Timeouts};
-use jobhall_kernel::{Answer, Assignment, Config, Rejected, Request, SubmitJob, Why};
+use jobhall_core::{IllegalTransition, JobId, Json, NewJob, Outcome, Report, StateName, Timeouts};
+use jobhall_kernel::{Answer, Assignment, Config, Rejected, Request, Why};
 
-fn outside() -> SubmitJob {
-    SubmitJob { retry: tries(2), ..keyed("ext", "k") }
+fn outside() -> NewJob {
+    NewJob { retry: tries(2), ..keyed("ext", "k") }
 }
 
 fn hall() -> (Hall, JobId) {

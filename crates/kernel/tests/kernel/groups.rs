@@ -2,15 +2,15 @@
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{
-    Failure, GroupCounts, GroupId, GroupState, GroupVerdict, JobId, Report, StateName, Submitted, TypeName,
+    After, Failure, GroupCounts, GroupId, GroupState, GroupVerdict, JobId, NewJob, OnDuplicate, Report,
+    StateName, Submitted, TypeName,
 };
 use jobhall_kernel::{
-    After, Answer, Config, IdempotencyKey, NewGroup, OnDuplicate, Rejected, Request, ShownGroup, StoreReply,
-    Submit, SubmitJob, Why,
+    Answer, Config, IdempotencyKey, NewGroup, Rejected, Request, ShownGroup, StoreReply, Submit, Why,
 };
 use jobhall_store::{CommitError, Unit};
 
-fn create(hall: &mut Hall, closed: bool, jobs: Vec<SubmitJob>) -> (GroupId, Vec<Submitted>) {
+fn create(hall: &mut Hall, closed: bool, jobs: Vec<NewJob>) -> (GroupId, Vec<Submitted>) {
     let group = NewGroup { closed, ..NewGroup::default() };
     match hall.ask(Request::CreateGroup { group, submit: Submit { jobs, name: None } }).unwrap() {
         Answer::GroupCreated { id, jobs } => (id, jobs),
@@ -36,12 +36,12 @@ fn counts(numbers: [u64; 6]) -> GroupCounts {
     GroupCounts { pending, active, succeeded, failed, crashed, cancelled }
 }
 
-fn in_group(group: GroupId) -> SubmitJob {
-    SubmitJob { group: Some(group), retry: tries(1), ..job("t") }
+fn in_group(group: GroupId) -> NewJob {
+    NewJob { group: Some(group), retry: tries(1), ..job("t") }
 }
 
-fn once() -> SubmitJob {
-    SubmitJob { retry: tries(1), ..job("t") }
+fn once() -> NewJob {
+    NewJob { retry: tries(1), ..job("t") }
 }
 
 fn end(hall: &mut Hall, report: Report) -> JobId {
@@ -105,7 +105,7 @@ fn a_closed_or_unknown_group_takes_nothing_and_nothing_is_written() {
     assert_eq!(hall.submit(in_group(id)).unwrap_err(), Rejected::GroupClosed(id));
     let nowhere = GroupId::new(999).unwrap();
     assert_eq!(hall.submit(in_group(nowhere)).unwrap_err().to_string(), "there is no group 999");
-    let attached = SubmitJob { attached: true, ..once() };
+    let attached = NewJob { attached: true, ..once() };
     assert_eq!(hall.submit(attached).unwrap_err().to_string(), "attached: the job is in no group");
     let submit = Submit { jobs: vec![in_group(id)], name: None };
     let refused = hall.ask(Request::CreateGroup { group: NewGroup::default(), submit }).unwrap_err();
@@ -154,16 +154,16 @@ fn copies_are_one_member_and_the_first_success_ends_the_others() {
     let (id, jobs) = create(&mut hall, true, vec![once()]);
     let original = jobs[0].id;
     // A group that is closed takes copies no more than other jobs.
-    let copy = SubmitJob { copy_of: Some(original), ..in_group(id) };
+    let copy = NewJob { copy_of: Some(original), ..in_group(id) };
     assert_eq!(hall.submit(copy).unwrap_err(), Rejected::GroupClosed(id));
     let (id, jobs) = create(&mut hall, false, vec![once()]);
     let original = jobs[0].id;
-    let copy = SubmitJob { copy_of: Some(original), ..in_group(id) };
+    let copy = NewJob { copy_of: Some(original), ..in_group(id) };
     let second = hall.submit(copy.clone()).unwrap().id;
-    let of_copy = SubmitJob { copy_of: Some(second), ..in_group(id) };
+    let of_copy = NewJob { copy_of: Some(second), ..in_group(id) };
     assert_eq!(hall.submit(of_copy).unwrap_err().to_string(), "copy_of: the job is a copy itself");
     let loose = hall.submit(once()).unwrap().id;
-    let of_loose = SubmitJob { copy_of: Some(loose), ..in_group(id) };
+    let of_loose = NewJob { copy_of: Some(loose), ..in_group(id) };
     assert_eq!(hall.submit(of_loose).unwrap_err().to_string(), "copy_of: the job is in no group");
     hall.cancel(loose).unwrap();
     let third = hall.submit(copy).unwrap().id;
@@ -192,7 +192,7 @@ fn copies_are_one_member_and_the_first_success_ends_the_others() {
 fn attached_jobs_do_not_count_and_a_group_ends_without_them() {
     let mut hall = Hall::new();
     let (id, _) = create(&mut hall, false, vec![once()]);
-    let host = SubmitJob { attached: true, priority: 200, ..in_group(id) };
+    let host = NewJob { attached: true, priority: 200, ..in_group(id) };
     let host = hall.submit(host).unwrap().id;
     assert_eq!(group(&mut hall, id).counts, counts([1, 0, 0, 0, 0, 0]));
     hall.ask(Request::CloseGroup(id)).unwrap();
@@ -208,7 +208,7 @@ fn attached_jobs_do_not_count_and_a_group_ends_without_them() {
 fn a_cancelled_group_ends_every_job_of_it_and_says_why() {
     let mut hall = Hall::new();
     let (id, jobs) = create(&mut hall, false, vec![once(); 3]);
-    let host = hall.submit(SubmitJob { attached: true, ..in_group(id) }).unwrap().id;
+    let host = hall.submit(NewJob { attached: true, ..in_group(id) }).unwrap().id;
     let held = hall.take_one("w");
     let failure = Failure::new("no_longer_wanted", "the branch is gone");
     hall.ask(Request::CancelGroup { id, failure: failure.clone() }).unwrap();
@@ -297,14 +297,11 @@ fn the_end_of_a_group_is_written_later_if_the_store_could_not() {
 #[test]
 fn a_retry_makes_a_new_group_of_what_failed_with_its_dependencies() {
     let mut hall = Hall::new();
-    let after = |at: usize| SubmitJob { after: vec![After::Position(at)], ..once() };
-    let both = SubmitJob { after: vec![After::Position(0), After::Position(2)], ..once() };
+    let after = |at: usize| NewJob { after: vec![After::Position(at)], ..once() };
+    let both = NewJob { after: vec![After::Position(0), After::Position(2)], ..once() };
     let jobs = vec![once(), once(), after(1), both, once()];
     let (id, jobs) = create(&mut hall, false, jobs);
-    hall.submit(SubmitJob { attached: true, ..in_group(id) })
-        .map(|host| hall.cancel(host.id))
-        .unwrap()
-        .unwrap();
+    hall.submit(NewJob { attached: true, ..in_group(id) }).map(|host| hall.cancel(host.id)).unwrap().unwrap();
     assert_eq!(retry(&mut hall, id), Err(Rejected::GroupOpen(id)));
     hall.ask(Request::CloseGroup(id)).unwrap();
     end(&mut hall, passed());
@@ -364,7 +361,7 @@ fn a_retry_of_many_goes_on_after_a_crash_and_makes_each_once() {
     let mut hall = Hall::new();
     // A chain, so that what is made later comes after what was made before the crash.
     let chain =
-        |n: usize| if n == 0 { once() } else { SubmitJob { after: vec![After::Position(n - 1)], ..once() } };
+        |n: usize| if n == 0 { once() } else { NewJob { after: vec![After::Position(n - 1)], ..once() } };
     let (id, jobs) = create(&mut hall, true, (0..1_300).map(chain).collect());
     end(&mut hall, failed("no"));
     hall.pass(1_000);
@@ -403,7 +400,7 @@ fn a_retry_of_many_goes_on_after_a_crash_and_makes_each_once() {
 #[test]
 fn what_is_made_anew_falls_with_what_it_comes_after_even_if_that_is_faster() {
     let mut hall = Hall::new();
-    let behind = |_| SubmitJob { after: vec![After::Position(0)], ..once() };
+    let behind = |_| NewJob { after: vec![After::Position(0)], ..once() };
     let (id, _) = create(&mut hall, true, std::iter::once(once()).chain((1..700).map(behind)).collect());
     end(&mut hall, failed("no"));
     hall.pass(1_000);
@@ -435,13 +432,11 @@ fn a_member_that_is_joined_elsewhere_is_no_member() {
     let (id, jobs) = create(&mut hall, true, vec![keyed("k", "k")]);
     assert_eq!(jobs[0].id, live);
     assert_eq!(group(&mut hall, id).counts.total(), 0);
-    let again = SubmitJob { on_duplicate: OnDuplicate::RunAgain, ..keyed("k", "k") };
+    let again = NewJob { on_duplicate: OnDuplicate::RunAgain, ..keyed("k", "k") };
     let (other, _) = create(&mut hall, false, vec![keyed("m", "m")]);
-    hall.submit(SubmitJob { job_type: TypeName::new("m").unwrap(), ..keyed("m", "m") }).unwrap();
-    let marked = SubmitJob {
-        group: Some(other),
-        ..SubmitJob { on_duplicate: OnDuplicate::RunAgain, ..keyed("m", "m") }
-    };
+    hall.submit(NewJob { job_type: TypeName::new("m").unwrap(), ..keyed("m", "m") }).unwrap();
+    let marked =
+        NewJob { group: Some(other), ..NewJob { on_duplicate: OnDuplicate::RunAgain, ..keyed("m", "m") } };
     hall.submit(marked).unwrap();
     hall.submit(again).unwrap();
     hall.ask(Request::CloseGroup(other)).unwrap();
@@ -478,9 +473,9 @@ fn a_copy_that_supersedes_its_original_is_the_same_member() {
     let mut hall = Hall::new();
     let (id, made) = create(&mut hall, true, vec![keyed("t", "k")]);
     let (other, _) = create(&mut hall, false, Vec::new());
-    let original = hall.submit(SubmitJob { group: Some(other), ..keyed("t", "j") }).unwrap().id;
+    let original = hall.submit(NewJob { group: Some(other), ..keyed("t", "j") }).unwrap().id;
     let on_duplicate = OnDuplicate::Supersede;
-    let copy = SubmitJob { copy_of: Some(original), group: Some(other), on_duplicate, ..keyed("t", "j") };
+    let copy = NewJob { copy_of: Some(original), group: Some(other), on_duplicate, ..keyed("t", "j") };
     hall.submit(copy).unwrap();
     let one = counts([1, 0, 0, 0, 0, 0]);
     assert_eq!(group(&mut hall, other).counts, one, "one of the two is open, and so is their member");

@@ -3,14 +3,16 @@
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries, worker};
 use jobhall_core::needs::Needs;
-use jobhall_core::{Decision, Event, Failure, JobId, Json, Outcome, StateName, transition};
-use jobhall_kernel::{Indicator, Request, SubmitJob};
+use jobhall_core::{
+    Decision, Event, Failure, Indicator, JobId, Json, NewJob, Outcome, StateName, transition,
+};
+use jobhall_kernel::Request;
 use jobhall_store::{Change, Unit};
 
 /// Ends one job in every way there is; tells which state each ended in.
 fn ends(hall: &mut Hall) -> Vec<(JobId, StateName)> {
     let mut ends = Vec::new();
-    let submit = |hall: &mut Hall| hall.submit(SubmitJob { retry: tries(1), ..job("t") }).unwrap().id;
+    let submit = |hall: &mut Hall| hall.submit(NewJob { retry: tries(1), ..job("t") }).unwrap().id;
     for (report, state) in [(passed(), StateName::Succeeded), (failed("x"), StateName::Failed)] {
         ends.push((submit(hall), state));
         let held = hall.take_one("w");
@@ -97,7 +99,7 @@ fn h18_a_job_is_never_run_from_memory_alone() {
 #[test]
 fn l12_a_job_keeps_its_dates_params_needs_and_every_attempt() {
     let mut hall = Hall::new();
-    let wanted = SubmitJob {
+    let wanted = NewJob {
         params: Json::params("{\"size\":3}").unwrap(),
         needs: Needs::parse("gpu>=1").unwrap(),
         retry: tries(3),
@@ -141,7 +143,7 @@ fn l12_a_job_keeps_its_dates_params_needs_and_every_attempt() {
 #[test]
 fn l11_the_states_of_a_job_in_order() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(2), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(2), ..job("t") }).unwrap().id;
     let mut states = vec![hall.state(id)];
     let held = hall.take_one("w");
     states.push(hall.state(id));
@@ -166,7 +168,7 @@ fn h01_a_job_has_every_field_of_its_record() {
     let run_at = hall.now.wall.minus_ms(7);
     let params = Json::params("[1,2]").unwrap();
     let wanted =
-        SubmitJob { params, priority: -3, run_at: Some(run_at), retry: tries(2), ..keyed("mail", "to bob") };
+        NewJob { params, priority: -3, run_at: Some(run_at), retry: tries(2), ..keyed("mail", "to bob") };
     let id = hall.submit(wanted).unwrap().id;
     let record = hall.stored(id);
     assert_eq!(record.id.get().to_string(), id.to_string(), "a number");

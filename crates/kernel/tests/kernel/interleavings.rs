@@ -5,10 +5,8 @@
 use std::collections::VecDeque;
 
 use crate::rig::{Hall, failed, job, passed, tries};
-use jobhall_core::{GroupState, JobId, Report, StateName};
-use jobhall_kernel::{
-    After, Answer, Assignment, Config, Effect, NewGroup, Rejected, Request, StoreReply, Submit, SubmitJob,
-};
+use jobhall_core::{After, GroupState, JobId, NewJob, Report, StateName};
+use jobhall_kernel::{Answer, Assignment, Config, Effect, NewGroup, Rejected, Request, StoreReply, Submit};
 use jobhall_store::{Committed, Unit};
 
 /// Choices that were made, and how many there were at each point: the next order differs in the last one possible.
@@ -143,7 +141,7 @@ fn word(assignment: &Assignment, report: Report) -> Request {
 /// Two jobs in the hands of a worker.
 fn two_leased() -> (Hall, Vec<Assignment>) {
     let mut hall = Hall::new();
-    let once = SubmitJob { retry: tries(1), ..job("t") };
+    let once = NewJob { retry: tries(1), ..job("t") };
     hall.submit_all(vec![once; 2]).unwrap();
     let session = hall.worker("w", "");
     hall.vacancy(session, 2);
@@ -156,8 +154,8 @@ fn drive(hall: Hall, requests: Vec<Request>, watched: JobId) -> Driven {
     Driven { hall, requests, sent, applied, answers: Vec::new(), released: 0, watched }
 }
 
-fn behind(held: &[Assignment]) -> SubmitJob {
-    SubmitJob { after: held.iter().map(|held| After::Job(held.attempt.job)).collect(), ..job("last") }
+fn behind(held: &[Assignment]) -> NewJob {
+    NewJob { after: held.iter().map(|held| After::Job(held.attempt.job)).collect(), ..job("last") }
 }
 
 #[test]
@@ -232,7 +230,7 @@ fn a_group_ends_once_whatever_comes_first_of_its_close_its_cancel_and_its_last_m
             let session = hall.worker("w", "");
             hall.vacancy(session, 1);
             let held = hall.assignments().remove(0).1;
-            let late = SubmitJob { group: Some(id), ..job("t") };
+            let late = NewJob { group: Some(id), ..job("t") };
             let failure = jobhall_core::Failure::new("cancelled", "");
             let mut requests = vec![word(&held, passed())];
             requests.push(Request::Submit(Submit { jobs: vec![late], name: None }));

@@ -2,8 +2,8 @@
 
 use crate::rig::{Hall, failed, job, other_lease, passed, tries, worker};
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{AttemptId, Failure, Json, Outcome, Report, StateName, Verdict, When};
-use jobhall_kernel::{Answer, Config, Effect, Mono, Rejected, Request, SessionId, SubmitJob};
+use jobhall_core::{AttemptId, Failure, Json, NewJob, Outcome, Report, StateName, Verdict, When};
+use jobhall_kernel::{Answer, Config, Effect, Mono, Rejected, Request, SessionId};
 
 #[test]
 fn h05_attempt_counts_accepted_claims() {
@@ -97,7 +97,7 @@ fn l18_a_success_of_null_is_final_and_a_repeat_is_answered_alike() {
 #[test]
 fn a_repeated_report_of_a_past_attempt_is_answered_and_changes_nothing() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(3), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(3), ..job("t") }).unwrap().id;
     let first = hall.take_one("w");
     hall.report("w", &first, failed("x")).unwrap();
     assert_eq!(hall.report("w", &first, failed("x")), Ok(Answer::State(StateName::Retrying)));
@@ -143,7 +143,7 @@ fn g8_lease_end_and_late_result_in_both_orders() {
 #[test]
 fn h04_the_error_is_empty_at_first_and_in_work_and_set_while_retrying() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(2), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(2), ..job("t") }).unwrap().id;
     let error = |hall: &mut Hall| hall.show(id).job.life.state.error().map(|error| error.reason.clone());
     assert_eq!(error(&mut hall), None);
     let held = hall.take_one("w");
@@ -165,7 +165,7 @@ fn h04_the_error_is_empty_at_first_and_in_work_and_set_while_retrying() {
 #[test]
 fn three_lost_leases_crash_a_job() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(1), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(1), ..job("t") }).unwrap().id;
     for n in 1..=3 {
         let held = hall.take_one(&format!("w{n}"));
         hall.accept(&format!("w{n}"), &held).unwrap();
@@ -316,7 +316,7 @@ fn verdict(when: When, params: Option<&str>) -> Report {
 #[test]
 fn h13_the_worker_may_say_when_and_with_which_params_to_try_again() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(3), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(3), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, verdict(When::Snooze(600_000), Some("[1]"))).unwrap();
     let life = hall.show(id).job.life;
@@ -341,12 +341,12 @@ fn h13_the_worker_may_say_when_and_with_which_params_to_try_again() {
 #[test]
 fn h13_the_worker_may_end_the_job_with_its_error_though_attempts_are_left() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(3), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(3), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
     let answer = hall.report("w", &held, verdict(When::Never, None));
     assert_eq!(answer, Ok(Answer::State(StateName::Failed)));
     assert_eq!(hall.show(id).job.life.state.error().map(|error| error.reason.as_str()), Some("x"));
-    let once = hall.submit(SubmitJob { retry: tries(1), ..job("t") }).unwrap().id;
+    let once = hall.submit(NewJob { retry: tries(1), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, failed("no")).unwrap();
     assert_eq!(hall.state(once), StateName::Failed, "without a word the policy decides");
@@ -414,7 +414,7 @@ fn a_lease_that_was_kept_is_not_ended_by_a_session_that_lapsed_before() {
 #[test]
 fn a_job_that_ends_while_it_is_being_read_is_shown_all_the_same() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(3), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(3), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, failed("x")).unwrap();
     hall.hold = true;

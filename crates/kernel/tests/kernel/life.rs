@@ -1,8 +1,8 @@
 //! The life of one job, from submit to its end.
 
 use crate::rig::{Hall, failed, job, passed, tries};
-use jobhall_core::{Disposition, StateName};
-use jobhall_kernel::{Answer, SubmitJob};
+use jobhall_core::{Disposition, NewJob, StateName};
+use jobhall_kernel::Answer;
 
 #[test]
 fn l15_a_job_that_waits_is_given_to_the_vacancy_that_comes() {
@@ -37,7 +37,7 @@ fn l15_a_new_job_wakes_a_waiting_vacancy_at_once_in_one_write() {
 #[test]
 fn h02_h05_a_failed_attempt_is_tried_again_after_its_backoff() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(2), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(2), ..job("t") }).unwrap().id;
     let assignment = hall.take_one("w1");
     assert_eq!(hall.report("w1", &assignment, failed("no")), Ok(Answer::State(StateName::Retrying)));
     let shown = hall.show(id);

@@ -3,10 +3,9 @@
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::needs::Needs;
-use jobhall_core::{JobId, Json, QueueConfig, QueueName, TypeConfig, TypeName};
+use jobhall_core::{JobId, Json, NewJob, QueueConfig, QueueName, TypeConfig, TypeName};
 use jobhall_kernel::{
-    Answer, Assignment, Config, LimitOf, Missing, Rejected, Request, SessionId, StoreReply, Submit,
-    SubmitJob, Why,
+    Answer, Assignment, Config, LimitOf, Missing, Rejected, Request, SessionId, StoreReply, Submit, Why,
 };
 use jobhall_store::CommitError;
 
@@ -26,12 +25,12 @@ fn rate(count: u32, per_ms: u64, burst: u32) -> Limit {
     Limit { by: None, concurrency: None, rate: Some(Rate { count, per_ms, burst: Some(burst) }) }
 }
 
-fn weighing(throttle_factor: u32) -> SubmitJob {
-    SubmitJob { throttle_factor, ..job("t") }
+fn weighing(throttle_factor: u32) -> NewJob {
+    NewJob { throttle_factor, ..job("t") }
 }
 
-fn with_params(params: &str) -> SubmitJob {
-    SubmitJob { params: Json::params(params).unwrap(), ..job("t") }
+fn with_params(params: &str) -> NewJob {
+    NewJob { params: Json::params(params).unwrap(), ..job("t") }
 }
 
 fn limit_queue(hall: &mut Hall, name: &str, limits: Vec<Limit>) {
@@ -61,7 +60,7 @@ fn ids(assignments: &[Assignment]) -> Vec<JobId> {
     assignments.iter().map(|assignment| assignment.attempt.job).collect()
 }
 
-fn submit(hall: &mut Hall, wanted: Vec<SubmitJob>) -> Vec<JobId> {
+fn submit(hall: &mut Hall, wanted: Vec<NewJob>) -> Vec<JobId> {
     wanted.into_iter().map(|job| hall.submit(job).unwrap().id).collect()
 }
 
@@ -167,7 +166,7 @@ fn those_that_wait_come_back_in_their_order() {
     let mut hall = Hall::new();
     limit_queue(&mut hall, "default", vec![at_once(1)]);
     crowd(&mut hall);
-    let with = |priority| SubmitJob { priority, ..job("t") };
+    let with = |priority| NewJob { priority, ..job("t") };
     let jobs = submit(&mut hall, vec![with(100), with(100), with(5), with(100), with(50)]);
     let mut order = Vec::new();
     for _ in 0..jobs.len() {
@@ -186,7 +185,7 @@ fn a_class_without_workers_does_not_hold_up_the_others_in_a_bucket() {
     let both = hall.worker("w", "gpu=1");
     hall.vacancy(both, 1);
     let needs = Needs::parse("gpu>=1").unwrap();
-    let wanted = vec![job("t"), SubmitJob { needs, ..job("t") }, job("t")];
+    let wanted = vec![job("t"), NewJob { needs, ..job("t") }, job("t")];
     let jobs = submit(&mut hall, wanted);
     let first = given(&mut hall);
     assert_eq!(ids(&first), [jobs[0]]);
@@ -208,7 +207,7 @@ fn places_are_given_back_by_failure_loss_cancel_and_take_back() {
     let mut hall = Hall::new();
     limit_queue(&mut hall, "default", vec![at_once(1)]);
     let session = crowd(&mut hall);
-    let first = hall.submit(SubmitJob { retry: tries(2), ..job("t") }).unwrap().id;
+    let first = hall.submit(NewJob { retry: tries(2), ..job("t") }).unwrap().id;
     let second = hall.submit(job("t")).unwrap().id;
     let now = given(&mut hall);
     assert_eq!(ids(&now), [first]);
@@ -250,7 +249,7 @@ fn a_claim_that_is_not_stored_gives_back_its_places_and_tokens() {
     // The same where it is handed over with its submit.
     limit_queue(&mut hall, "other", vec![at_once(1), rate(1, 3_600_000, 1)]);
     hall.fail = Some(CommitError::NotCommitted { full: false, message: "no".to_owned() });
-    let wanted = SubmitJob { queue: queue("other"), ..job("t") };
+    let wanted = NewJob { queue: queue("other"), ..job("t") };
     assert!(matches!(hall.submit(wanted.clone()), Err(Rejected::Storage { .. })));
     hall.pass(Config::default().storage_rest_ms);
     let id = hall.submit(wanted).unwrap().id;
@@ -291,7 +290,7 @@ fn after_a_restart_places_are_counted_from_leases_and_a_rate_begins_empty() {
     let session = hall.worker("x", "");
     hall.vacancy(session, 10);
     assert!(given(&mut hall).is_empty(), "two leases are still out");
-    let slow = hall.submit(SubmitJob { queue: queue("slow"), ..job("t") }).unwrap().id;
+    let slow = hall.submit(NewJob { queue: queue("slow"), ..job("t") }).unwrap().id;
     assert!(given(&mut hall).is_empty(), "nobody knows what was taken before");
     hall.pass(9_999);
     assert!(given(&mut hall).is_empty());
@@ -354,7 +353,7 @@ fn a_change_of_limits_reaches_jobs_whose_specs_are_not_in_memory() {
 fn one_vacancy_looks_at_many_jobs_in_turns() {
     let mut hall = Hall::new();
     limit_queue(&mut hall, "limited", vec![at_once(1)]);
-    let limited = SubmitJob { queue: queue("limited"), priority: 1, ..job("t") };
+    let limited = NewJob { queue: queue("limited"), priority: 1, ..job("t") };
     hall.submit_all(vec![limited; 5_000]).unwrap();
     let free = hall.submit(job("t")).unwrap().id;
     let session = hall.worker("w", "");
@@ -374,7 +373,7 @@ fn changed_params_put_a_job_into_another_bucket() {
     limit_queue(&mut hall, "default", vec![by("params.n", &at_once(1))]);
     crowd(&mut hall);
     let held = hall.submit(with_params("{\"n\":1}")).unwrap().id;
-    let moved = hall.submit(SubmitJob { retry: tries(3), ..with_params("{\"n\":2}") }).unwrap().id;
+    let moved = hall.submit(NewJob { retry: tries(3), ..with_params("{\"n\":2}") }).unwrap().id;
     let now = given(&mut hall);
     assert_eq!(ids(&now), [held, moved]);
     let verdict = jobhall_core::Verdict {
@@ -463,9 +462,9 @@ fn h09_none_starts_early_and_each_as_soon_after_as_limits_allow() {
     );
     hall.report("w", &first[0], passed()).unwrap();
     let run_at = at(&hall, 10_000);
-    let soon = hall.submit(SubmitJob { run_at, ..job("t") }).unwrap().id;
+    let soon = hall.submit(NewJob { run_at, ..job("t") }).unwrap().id;
     let run_at = at(&hall, 10_001);
-    let next = hall.submit(SubmitJob { run_at, ..job("t") }).unwrap().id;
+    let next = hall.submit(NewJob { run_at, ..job("t") }).unwrap().id;
     hall.pass(9_999);
     assert!(given(&mut hall).is_empty(), "not a moment early");
     hall.pass(1);
@@ -505,8 +504,7 @@ fn a_lent_place_has_one_user_after_a_restart_too() {
 /// A claim is under way when a limit of one is stored; then a worker for another job comes.
 fn claim_in_flight(config: Config) {
     let mut hall = Hall::with(config);
-    let jobs =
-        submit(&mut hall, vec![job("t"), SubmitJob { needs: Needs::parse("gpu").unwrap(), ..job("t") }]);
+    let jobs = submit(&mut hall, vec![job("t"), NewJob { needs: Needs::parse("gpu").unwrap(), ..job("t") }]);
     hall.hold = true;
     let config = Some(QueueConfig { paused: false, limits: vec![at_once(1)] });
     hall.ask_later(Request::SetQueue { queue: queue("default"), config, expected: None });

@@ -3,11 +3,11 @@
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::limits::Limit;
 use jobhall_core::needs::Needs;
-use jobhall_core::{Json, QueueName, StateName};
-use jobhall_kernel::{Answer, Config, OnDuplicate, Rejected, Request, SubmitJob, Why};
+use jobhall_core::{Json, NewJob, OnDuplicate, QueueName, StateName};
+use jobhall_kernel::{Answer, Config, Rejected, Request, Why};
 
-fn needing(needs: &str) -> SubmitJob {
-    SubmitJob { needs: Needs::parse(needs).unwrap(), ..job("t") }
+fn needing(needs: &str) -> NewJob {
+    NewJob { needs: Needs::parse(needs).unwrap(), ..job("t") }
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn l13_a_worker_that_does_not_suit_never_gets_the_job() {
 fn l16_the_order_is_priority_then_time_then_id() {
     let mut hall = Hall::new();
     let start = hall.now.wall;
-    let with = |priority, ms| SubmitJob { priority, run_at: Some(start.minus_ms(ms)), ..job("t") };
+    let with = |priority, ms| NewJob { priority, run_at: Some(start.minus_ms(ms)), ..job("t") };
     let wanted = [with(100, 0), with(100, 0), with(5, 0), with(100, 9), with(-1, 0)];
     let ids: Vec<_> = wanted.into_iter().map(|job| hall.submit(job).unwrap().id).collect();
     let session = hall.worker("w", "");
@@ -47,12 +47,12 @@ fn h15_priority_matters_only_when_there_is_more_work_than_room() {
     let mut hall = Hall::new();
     let session = hall.worker("w", "");
     hall.vacancy(session, 2);
-    let low = hall.submit(SubmitJob { priority: 900, ..job("t") }).unwrap().id;
+    let low = hall.submit(NewJob { priority: 900, ..job("t") }).unwrap().id;
     let usual = hall.submit(job("t")).unwrap().id;
     assert_eq!(hall.show(usual).job.spec.priority, 100);
     let taken: Vec<_> = hall.assignments().iter().map(|(_, a)| a.attempt.job).collect();
     assert_eq!(taken, [low, usual], "there is room for both, so nobody waits");
-    let ids = [100, 900, 5].map(|priority| hall.submit(SubmitJob { priority, ..job("t") }).unwrap().id);
+    let ids = [100, 900, 5].map(|priority| hall.submit(NewJob { priority, ..job("t") }).unwrap().id);
     for next in [ids[2], ids[0], ids[1]] {
         hall.vacancy(session, 1);
         let given: Vec<_> = hall.assignments().iter().map(|(_, a)| a.attempt.job).collect();
@@ -66,7 +66,7 @@ fn l16_the_order_holds_across_classes() {
     let mut ids = Vec::new();
     for n in 0..30 {
         let queue = QueueName::new(&format!("q{}", n % 7)).unwrap();
-        ids.push(hall.submit(SubmitJob { queue, ..needing(["", "os=linux"][n % 2]) }).unwrap().id);
+        ids.push(hall.submit(NewJob { queue, ..needing(["", "os=linux"][n % 2]) }).unwrap().id);
     }
     let session = hall.worker("w", "os=linux");
     for id in ids {
@@ -119,7 +119,7 @@ fn a_job_never_starts_early_and_starts_when_its_time_comes() {
     let session = hall.worker("w", "");
     hall.ask(Request::Vacancy { session, slots: 2, wait_ms: 1_000_000 }).unwrap();
     let run_at = hall.now.wall.plus_ms(20_000);
-    let id = hall.submit(SubmitJob { run_at: Some(run_at), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { run_at: Some(run_at), ..job("t") }).unwrap().id;
     assert_eq!(hall.state(id), StateName::Scheduled);
     hall.pass(19_999);
     assert!(hall.assignments().is_empty());
@@ -150,7 +150,7 @@ fn specs_that_do_not_fit_into_memory_are_read_back() {
     let mut hall = Hall::with(Config { spec_bytes: 1_000, ..Config::default() });
     let params = |n: usize| Json::params(&format!("[{n}]")).unwrap();
     let ids: Vec<_> =
-        (0..20).map(|n| hall.submit(SubmitJob { params: params(n), ..job("t") }).unwrap().id).collect();
+        (0..20).map(|n| hall.submit(NewJob { params: params(n), ..job("t") }).unwrap().id).collect();
     assert_eq!(hall.show(ids[19]).job.spec.params, params(19));
     assert_eq!(hall.cancel(ids[18]), Ok(Answer::State(StateName::Cancelled)));
     let session = hall.worker("w", "");
@@ -192,19 +192,19 @@ fn every_reason_to_wait_is_explained() {
     hall.worker("large", "gpu=4");
     assert_eq!(why(&mut hall, id), [Why::NoVacancy(vec![crate::rig::worker("large")])]);
     let later = hall.now.wall.plus_ms(1_000);
-    let scheduled = hall.submit(SubmitJob { run_at: Some(later), ..job("t") }).unwrap().id;
+    let scheduled = hall.submit(NewJob { run_at: Some(later), ..job("t") }).unwrap().id;
     assert_eq!(why(&mut hall, scheduled), [Why::NotDue(later)]);
-    let retried = hall.submit(SubmitJob { retry: tries(2), priority: 1, ..job("r") }).unwrap().id;
+    let retried = hall.submit(NewJob { retry: tries(2), priority: 1, ..job("r") }).unwrap().id;
     let held = hall.take_one("w");
     assert_eq!(why(&mut hall, retried), [Why::NotAccepted(crate::rig::worker("w"))]);
     hall.accept("w", &held).unwrap();
     assert_eq!(why(&mut hall, retried), [Why::Running(crate::rig::worker("w"))]);
     hall.report("w", &held, failed("boom")).unwrap();
     assert!(matches!(&why(&mut hall, retried)[..], [Why::Backoff { error, .. }] if error.reason == "boom"));
-    let key = SubmitJob { priority: 0, ..keyed("k", "k") };
+    let key = NewJob { priority: 0, ..keyed("k", "k") };
     let holder = hall.submit(key.clone()).unwrap().id;
     let held = hall.take_one("w2");
-    let next = SubmitJob { on_duplicate: OnDuplicate::Supersede, ..key };
+    let next = NewJob { on_duplicate: OnDuplicate::Supersede, ..key };
     let next = hall.submit(next).unwrap().id;
     assert_eq!(why(&mut hall, next), [Why::KeyHeld(holder)]);
     assert_eq!(why(&mut hall, holder), [Why::Cancelling(crate::rig::worker("w2"))]);
@@ -234,7 +234,7 @@ fn a_job_released_by_a_limit_takes_no_slot_before_a_better_one() {
     hall.set_type("limited", |config| config.limits = vec![limit]);
     let session = hall.worker("w", "");
     hall.credit(session, 10);
-    let with = |job_type, priority| SubmitJob { priority, ..job(job_type) };
+    let with = |job_type, priority| NewJob { priority, ..job(job_type) };
     let submit = |hall: &mut Hall, wanted| hall.submit(wanted).unwrap().id;
     submit(&mut hall, with("limited", 100));
     submit(&mut hall, with("limited", 100));
@@ -261,9 +261,9 @@ fn bad_numbers_are_refused_by_name_and_nothing_is_written() {
     let many = vec![job("t"); 10_001];
     let refused = hall.submit_all(many).unwrap_err();
     assert_eq!(refused.to_string(), "jobs of 10001 is outside 1 to 10000");
-    let refused = hall.submit(SubmitJob { retry: tries(0), ..job("t") }).unwrap_err();
+    let refused = hall.submit(NewJob { retry: tries(0), ..job("t") }).unwrap_err();
     assert_eq!(refused.to_string(), "max_attempts of 0 is outside 1 to 1000");
-    let refused = hall.submit(SubmitJob { reuse_max_age_ms: Some(u64::MAX), ..keyed("t", "k") }).unwrap_err();
+    let refused = hall.submit(NewJob { reuse_max_age_ms: Some(u64::MAX), ..keyed("t", "k") }).unwrap_err();
     assert!(
         refused.to_string().starts_with("reuse max_age of 18446744073709551615 is outside 0 to "),
         "{refused}"

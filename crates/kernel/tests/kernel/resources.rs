@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use crate::rig::{Hall, failed, job, passed, tries};
 use jobhall_core::needs::Uses;
-use jobhall_core::{JobId, QueueConfig, QueueName, StateName};
-use jobhall_kernel::{Answer, Assignment, Config, Request, SessionId, SubmitJob, Why, WorkerUse};
+use jobhall_core::{JobId, NewJob, QueueConfig, QueueName, StateName};
+use jobhall_kernel::{Answer, Assignment, Config, Request, SessionId, Why, WorkerUse};
 use jobhall_store::CommitError;
 
-fn using(uses: &str) -> SubmitJob {
-    SubmitJob { uses: Uses::parse(uses).unwrap(), ..job("t") }
+fn using(uses: &str) -> NewJob {
+    NewJob { uses: Uses::parse(uses).unwrap(), ..job("t") }
 }
 
 fn submit(hall: &mut Hall, uses: &str) -> JobId {
@@ -134,7 +134,7 @@ fn everything_that_ends_an_attempt_gives_back() {
     hall.report("w", &again[0].1, passed()).unwrap();
     assert_eq!((hall.state(id), taken(&mut hall, "w")), (StateName::Cancelled, String::new()));
     // Failed, to be retried later.
-    hall.submit(SubmitJob { retry: tries(2), ..using("gpu=1") }).unwrap();
+    hall.submit(NewJob { retry: tries(2), ..using("gpu=1") }).unwrap();
     let given = hall.assignments();
     hall.report("w", &given[0].1, failed("no")).unwrap();
     assert_eq!(taken(&mut hall, "w"), "");
@@ -276,7 +276,7 @@ fn a_worker_is_kept_for_one_old_job_only_and_takes_what_is_not_contested() {
     assert_eq!(workers(&mut hall)[0].reserved_for, Some(large));
     let (small, beside, too_much) =
         (submit(&mut hall, "gpu=1"), submit(&mut hall, "cpu=8"), submit(&mut hall, "cpu=0.001"));
-    let first = hall.submit(SubmitJob { priority: 1, ..using("gpu=1") }).unwrap().id;
+    let first = hall.submit(NewJob { priority: 1, ..using("gpu=1") }).unwrap().id;
     let given = hall.assignments();
     assert!(jobs(&given).contains(&beside), "the last processor is left for the large one");
     assert!(jobs(&given).contains(&first), "what goes before it by priority still does");
@@ -297,7 +297,7 @@ fn no_worker_is_kept_for_a_queue_that_is_paused() {
     submit(&mut hall, "gpu=1");
     accepted(&mut hall, "w");
     let queue = QueueName::new("large").unwrap();
-    let large = hall.submit(SubmitJob { queue: queue.clone(), ..using("gpu=2") }).unwrap().id;
+    let large = hall.submit(NewJob { queue: queue.clone(), ..using("gpu=2") }).unwrap().id;
     let wait = |hall: &mut Hall| {
         for _ in 0..3 {
             hall.pass(10_000);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{
-    AttemptId, Failure, Job, JobId, Json, Key, LeaseId, Report, RetryPolicy, StateName, Submitted, Time,
-    TypeConfig, TypeName, WorkerName,
+    AttemptId, Failure, Job, JobId, Json, Key, LeaseId, NewJob, Report, RetryPolicy, StateName, Submitted,
+    Time, TypeConfig, TypeName, WorkerName,
 };
 use jobhall_kernel::{
     Answer, Assignment, Config, Effect, Explanation, Kernel, Mono, Now, Rejected, Request, SessionId, Shown,
-    StoreReply, StoreRequest, Submit, SubmitJob, Ticket, VacancyId,
+    StoreReply, StoreRequest, Submit, Ticket, VacancyId,
 };
 use jobhall_store::{CommitError, Memory, Unit};
 
@@ -199,11 +199,11 @@ impl Hall {
         self.answers.remove(&ticket).expect("an answer")
     }
 
-    pub fn submit(&mut self, job: SubmitJob) -> Result<Submitted, Rejected> {
+    pub fn submit(&mut self, job: NewJob) -> Result<Submitted, Rejected> {
         self.submit_all(vec![job]).map(|all| all[0])
     }
 
-    pub fn submit_all(&mut self, jobs: Vec<SubmitJob>) -> Result<Vec<Submitted>, Rejected> {
+    pub fn submit_all(&mut self, jobs: Vec<NewJob>) -> Result<Vec<Submitted>, Rejected> {
         match self.ask(Request::Submit(Submit { jobs, name: None }))? {
             Answer::Submitted(submitted) => Ok(submitted),
             other => panic!("{other:?}"),
@@ -335,7 +335,7 @@ impl Hall {
         name: &str,
         assignment: &Assignment,
         call: &str,
-        job: SubmitJob,
+        job: NewJob,
     ) -> Result<Submitted, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
         let (worker, call, job) = (worker(name), call.to_owned(), Box::new(job));
@@ -398,12 +398,12 @@ pub fn worker(name: &str) -> WorkerName {
     WorkerName::new(name).unwrap()
 }
 
-pub fn job(job_type: &str) -> SubmitJob {
-    SubmitJob::new(TypeName::new(job_type).unwrap())
+pub fn job(job_type: &str) -> NewJob {
+    NewJob::new(TypeName::new(job_type).unwrap())
 }
 
-pub fn keyed(job_type: &str, key: &str) -> SubmitJob {
-    SubmitJob { key: Some(Key::new(key).unwrap()), ..job(job_type) }
+pub fn keyed(job_type: &str, key: &str) -> NewJob {
+    NewJob { key: Some(Key::new(key).unwrap()), ..job(job_type) }
 }
 
 pub fn passed() -> Report {

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use crate::rig::{Hall, job, keyed, passed};
 use jobhall_core::schedule::{CatchUp, Overlap};
 use jobhall_core::{
-    Cron, Job, JobId, Key, Rhythm, Schedule, ScheduleName, StateName, Time, TypeConfig, TypeName, Windows,
-    Zone,
+    Cron, Job, JobId, Key, NewJob, OnDuplicate, Rhythm, Schedule, ScheduleName, StateName, Time, TypeConfig,
+    TypeName, Windows, Zone,
 };
-use jobhall_kernel::{
-    Answer, Config, Mono, Now, OnDuplicate, Rejected, Request, ScheduleConfig, ShownSchedule, SubmitJob, Why,
-};
+use jobhall_kernel::{Answer, Config, Mono, Now, Rejected, Request, ScheduleConfig, ShownSchedule, Why};
 use jobhall_store::CommitError;
 
 const MINUTE: u64 = 60_000;
@@ -55,7 +53,7 @@ fn name(text: &str) -> ScheduleName {
 fn set_as(
     hall: &mut Hall,
     schedule: Schedule,
-    job: SubmitJob,
+    job: NewJob,
     expected: Option<u32>,
 ) -> Result<Answer, Rejected> {
     let config = Some(Arc::new(ScheduleConfig { schedule, job }));
@@ -241,7 +239,7 @@ fn jitter_starts_a_job_later_and_is_explained() {
 fn a_job_of_a_tick_keeps_to_its_windows() {
     let mut hall = hall();
     let windows = Windows::parse("12:00-13:00").unwrap();
-    set_as(&mut hall, hourly(), SubmitJob { windows, ..job("t") }, None).unwrap();
+    set_as(&mut hall, hourly(), NewJob { windows, ..job("t") }, None).unwrap();
     hall.pass(HOUR);
     assert_eq!(starts(&hall), [at(12)]);
 }
@@ -252,7 +250,7 @@ fn a_key_lets_ticks_join_and_reject_lets_them_pass() {
         [(OnDuplicate::Join, 1), (OnDuplicate::Reject, 1), (OnDuplicate::Supersede, 4)]
     {
         let mut hall = hall();
-        set_as(&mut hall, hourly(), SubmitJob { on_duplicate, ..keyed("t", "k") }, None).unwrap();
+        set_as(&mut hall, hourly(), NewJob { on_duplicate, ..keyed("t", "k") }, None).unwrap();
         hall.pass(4 * HOUR);
         assert_eq!(made(&hall).len(), jobs, "{on_duplicate:?}");
         let mut hall = down(hall, 4 * HOUR);
@@ -310,18 +308,18 @@ fn what_a_schedule_cannot_have_is_refused_by_name_and_nothing_is_written() {
             job("t"),
             "jitter of 18446744073709551615 ms is outside 0",
         ),
-        (hourly(), SubmitJob { run_at: Some(at(1)), ..job("t") }, "the job of a schedule cannot have run_at"),
+        (hourly(), NewJob { run_at: Some(at(1)), ..job("t") }, "the job of a schedule cannot have run_at"),
         (
             hourly(),
-            SubmitJob { after: vec![jobhall_kernel::After::Job(other)], ..job("t") },
+            NewJob { after: vec![jobhall_core::After::Job(other)], ..job("t") },
             "the job of a schedule cannot have after",
         ),
         (
             hourly(),
-            SubmitJob { retry_of: Some(other), ..job("t") },
+            NewJob { retry_of: Some(other), ..job("t") },
             "the job of a schedule cannot have retry_of",
         ),
-        (hourly(), SubmitJob { reuse_max_age_ms: Some(u64::MAX), ..job("t") }, "reuse max_age of"),
+        (hourly(), NewJob { reuse_max_age_ms: Some(u64::MAX), ..job("t") }, "reuse max_age of"),
     ] {
         let refused = set_as(&mut hall, schedule, wanted, None).unwrap_err();
         assert!(refused.to_string().starts_with(text), "{refused}");
@@ -409,7 +407,7 @@ fn ticks_wait_for_ids() {
 #[test]
 fn everything_about_the_job_of_a_schedule_comes_back_from_the_store() {
     let mut hall = hall();
-    let wanted = SubmitJob {
+    let wanted = NewJob {
         key: Some(Key::new("k § 1").unwrap()),
         queue: jobhall_core::QueueName::new("night").unwrap(),
         params: jobhall_core::Json::params(r#"{"n": 1.50, "text": "ä\"b"}"#).unwrap(),

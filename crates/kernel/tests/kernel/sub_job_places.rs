@@ -2,9 +2,9 @@
 
 use crate::rig::{Hall, job, passed, worker};
 use crate::slots::{Slots, answered, over, running};
-use jobhall_core::StateName;
 use jobhall_core::limits::Limit;
-use jobhall_kernel::{Request, SubmitJob, Why};
+use jobhall_core::{NewJob, StateName};
+use jobhall_kernel::{Request, Why};
 
 fn needs(text: &str) -> jobhall_core::needs::Needs {
     jobhall_core::needs::Needs::parse(text).unwrap()
@@ -14,13 +14,13 @@ fn needs(text: &str) -> jobhall_core::needs::Needs {
 fn a_waiting_attempt_gives_back_what_it_uses_and_takes_it_again_before_others() {
     let mut hall = Hall::new();
     let uses = || jobhall_core::needs::Uses::parse("gpu=1").unwrap();
-    let parent = hall.submit(SubmitJob { uses: uses(), ..job("p") }).unwrap().id;
+    let parent = hall.submit(NewJob { uses: uses(), ..job("p") }).unwrap().id;
     let session = hall.worker("w", "gpu=1");
     hall.credit(session, 4);
     let held = hall.assignments().remove(0).1;
     hall.accept("w", &held).unwrap();
-    let child = hall.call("w", &held, "one", SubmitJob { uses: uses(), ..job("c") }).unwrap().id;
-    let other = hall.submit(SubmitJob { uses: uses(), ..job("x") }).unwrap().id;
+    let child = hall.call("w", &held, "one", NewJob { uses: uses(), ..job("c") }).unwrap().id;
+    let other = hall.submit(NewJob { uses: uses(), ..job("x") }).unwrap().id;
     assert_eq!(hall.assignments().len(), 0, "its gpu is in use");
     let ticket = hall.wait("w", &held);
     let running = hall.assignments().remove(0).1;
@@ -40,7 +40,7 @@ fn an_attempt_that_was_about_to_go_on_and_asks_for_more_waits_for_that_too() {
     let parent = hall.submit(job("p")).unwrap().id;
     let mut slots = Slots::new(&mut hall, 1);
     let held = slots.busy[&parent].clone();
-    hall.call("w", &held, "one", SubmitJob { needs: needs("gpu"), ..job("c") }).unwrap();
+    hall.call("w", &held, "one", NewJob { needs: needs("gpu"), ..job("c") }).unwrap();
     let other = hall.submit(job("x")).unwrap().id;
     hall.wait("w", &held);
     slots.look(&mut hall);
@@ -49,7 +49,7 @@ fn an_attempt_that_was_about_to_go_on_and_asks_for_more_waits_for_that_too() {
     let done = hall.assignments().remove(0).1;
     hall.report("gpu", &done, passed()).unwrap();
     assert_eq!(hall.explain(parent).why, [Why::WaitsForRoom(worker("w"))]);
-    let second = hall.call("w", &held, "two", SubmitJob { needs: needs("gpu"), ..job("c") }).unwrap().id;
+    let second = hall.call("w", &held, "two", NewJob { needs: needs("gpu"), ..job("c") }).unwrap().id;
     let ticket = hall.wait("w", &held);
     slots.end(&mut hall, other);
     assert_eq!(
@@ -101,8 +101,8 @@ fn a_place_is_lent_to_what_an_awaited_job_comes_after() {
     let before = hall.submit(job("p")).unwrap().id;
     let mut slots = Slots::new(&mut hall, 9);
     let held = slots.busy[&first].clone();
-    let after = vec![jobhall_kernel::After::Job(before)];
-    let child = hall.call("w", &held, "one", SubmitJob { after, ..job("c") }).unwrap().id;
+    let after = vec![jobhall_core::After::Job(before)];
+    let child = hall.call("w", &held, "one", NewJob { after, ..job("c") }).unwrap().id;
     assert_eq!((hall.state(before), hall.state(child)), (StateName::Queued, StateName::Blocked));
     let ticket = hall.wait("w", &held);
     slots.look(&mut hall);

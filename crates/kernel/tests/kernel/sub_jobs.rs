@@ -2,8 +2,8 @@
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries, worker};
 use crate::slots::{Slots, answered, over, running};
-use jobhall_core::{Disposition, StateName, Timeouts};
-use jobhall_kernel::{Answer, Assignment, Config, Effect, Rejected, Request, SubmitJob, Why};
+use jobhall_core::{Disposition, NewJob, StateName, Timeouts};
+use jobhall_kernel::{Answer, Assignment, Config, Effect, Rejected, Request, Why};
 
 #[test]
 fn a_waiting_attempt_gives_its_slot_to_its_sub_job_and_goes_on_after_it() {
@@ -45,7 +45,7 @@ fn an_attempt_waits_for_room_when_its_jobs_are_over() {
     let parent = hall.submit(job("p")).unwrap().id;
     let mut slots = Slots::new(&mut hall, 1);
     let held = slots.busy[&parent].clone();
-    let child = hall.call("w", &held, "one", SubmitJob { needs: needs("gpu"), ..job("c") }).unwrap().id;
+    let child = hall.call("w", &held, "one", NewJob { needs: needs("gpu"), ..job("c") }).unwrap().id;
     let other = hall.submit(job("x")).unwrap().id;
     let ticket = hall.wait("w", &held);
     slots.look(&mut hall);
@@ -96,11 +96,11 @@ fn capacity_one_with_fifty_levels_finishes() {
 #[test]
 fn a_retried_parent_joins_what_is_pending_or_succeeded_and_runs_the_others_anew() {
     let mut hall = Hall::new();
-    let parent = hall.submit(SubmitJob { retry: tries(3), ..job("p") }).unwrap().id;
+    let parent = hall.submit(NewJob { retry: tries(3), ..job("p") }).unwrap().id;
     let held = hall.take_one("a");
     hall.accept("a", &held).unwrap();
     let calls = ["good", "bad", "open"].map(|call| {
-        let job = SubmitJob { retry: tries(1), ..job("c") };
+        let job = NewJob { retry: tries(1), ..job("c") };
         hall.call("a", &held, call, job).unwrap().id
     });
     for (n, report) in [passed(), failed("no")].into_iter().enumerate() {
@@ -181,7 +181,7 @@ fn a_hall_that_died_between_a_parents_end_and_the_cancels_makes_up_for_them() {
 fn both_clocks_stand_still_while_an_attempt_waits() {
     let mut hall = Hall::new();
     let timeouts = Timeouts { total_ms: Some(20_000), silence_ms: Some(15_000) };
-    let parent = hall.submit(SubmitJob { timeouts, ..job("p") }).unwrap().id;
+    let parent = hall.submit(NewJob { timeouts, ..job("p") }).unwrap().id;
     let mut slots = Slots::new(&mut hall, 1);
     let held = slots.busy[&parent].clone();
     hall.pass(10_000);

@@ -1,15 +1,15 @@
 //! Attempts that take too long, or say nothing for too long.
 
 use crate::rig::{Hall, failed, job, passed, tries};
-use jobhall_core::{JobId, Outcome, Report, StateName, Timeouts};
-use jobhall_kernel::{Assignment, Config, Effect, Now, Rejected, Request, SubmitJob, Why};
+use jobhall_core::{JobId, NewJob, Outcome, Report, StateName, Timeouts};
+use jobhall_kernel::{Assignment, Config, Effect, Now, Rejected, Request, Why};
 
-fn limited(total_ms: Option<u64>, silence_ms: Option<u64>) -> SubmitJob {
-    SubmitJob { timeouts: Timeouts { total_ms, silence_ms }, retry: tries(2), ..job("t") }
+fn limited(total_ms: Option<u64>, silence_ms: Option<u64>) -> NewJob {
+    NewJob { timeouts: Timeouts { total_ms, silence_ms }, retry: tries(2), ..job("t") }
 }
 
 /// A job that a worker has accepted.
-fn running(hall: &mut Hall, job: SubmitJob) -> (JobId, Assignment) {
+fn running(hall: &mut Hall, job: NewJob) -> (JobId, Assignment) {
     let id = hall.submit(job).unwrap().id;
     let held = hall.take_one("w");
     hall.accept("w", &held).unwrap();
@@ -108,7 +108,7 @@ fn h12_a_worker_that_does_not_obey_loses_the_attempt_after_its_grace() {
 #[test]
 fn h12_the_last_attempt_that_takes_too_long_ends_the_job() {
     let mut hall = Hall::new();
-    let (id, held) = running(&mut hall, SubmitJob { retry: tries(1), ..limited(Some(2_000), None) });
+    let (id, held) = running(&mut hall, NewJob { retry: tries(1), ..limited(Some(2_000), None) });
     pass(&mut hall, 2_000);
     hall.report("w", &held, Report::Cancelled).unwrap();
     let life = hall.show(id).job.life;

@@ -1,10 +1,9 @@
 //! What time and trouble do: retention, residency, blocks of ids, settings, and a store that cannot write.
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
-use jobhall_core::{JobId, StateName, TypeConfig, TypeName};
+use jobhall_core::{JobId, NewJob, StateName, TypeConfig, TypeName};
 use jobhall_kernel::{
-    Answer, Config, Effect, NewGroup, Rejected, Request, StoreReply, StoreRequest, Submit, SubmitJob, Ticket,
-    Why,
+    Answer, Config, Effect, NewGroup, Rejected, Request, StoreReply, StoreRequest, Submit, Ticket, Why,
 };
 use jobhall_store::CommitError;
 
@@ -12,7 +11,7 @@ fn type_name(name: &str) -> TypeName {
     TypeName::new(name).unwrap()
 }
 
-fn complete(hall: &mut Hall, wanted: SubmitJob) -> JobId {
+fn complete(hall: &mut Hall, wanted: NewJob) -> JobId {
     let id = hall.submit(wanted).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, passed()).unwrap();
@@ -47,8 +46,7 @@ fn h17_a_type_registers_itself_on_first_use_and_keeps_its_configuration() {
 #[test]
 fn retention_removes_old_and_surplus_jobs_and_never_an_open_one() {
     let mut hall = Hall::with(Config { retention_step: 3, cached: 5, ..Config::default() });
-    let open =
-        hall.submit(SubmitJob { run_at: Some(hall.now.wall.plus_ms(1 << 40)), ..job("t") }).unwrap().id;
+    let open = hall.submit(NewJob { run_at: Some(hall.now.wall.plus_ms(1 << 40)), ..job("t") }).unwrap().id;
     let old: Vec<_> = (0..7).map(|_| complete(&mut hall, job("t"))).collect();
     let counted: Vec<_> = (0..7).map(|_| complete(&mut hall, job("c"))).collect();
     let kept = complete(&mut hall, job("kept"));
@@ -136,7 +134,7 @@ fn a_completed_job_is_cached_and_an_evicted_one_is_read_again() {
 #[test]
 fn a_retried_job_shows_all_its_attempts_from_cache_and_store() {
     let mut hall = Hall::new();
-    let id = hall.submit(SubmitJob { retry: tries(2), ..job("t") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(2), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, failed("x")).unwrap();
     assert_eq!(hall.show(id).past.len(), 1);
@@ -151,7 +149,7 @@ fn a_retried_job_shows_all_its_attempts_from_cache_and_store() {
 #[test]
 fn blocks_close_when_all_their_jobs_are_completed_and_list_the_few_that_are_not() {
     let mut hall = Hall::with(Config { block: 10, ..Config::default() });
-    let slow = SubmitJob { run_at: Some(hall.now.wall.plus_ms(1 << 40)), ..job("t") };
+    let slow = NewJob { run_at: Some(hall.now.wall.plus_ms(1 << 40)), ..job("t") };
     let stays = hall.submit(slow).unwrap().id;
     for _ in 0..40 {
         complete(&mut hall, job("t"));
@@ -344,7 +342,7 @@ fn an_ended_group_is_removed_after_its_jobs_and_after_a_day() {
     let mut hall = Hall::new();
     set(&mut hall, "kept", |_| {});
     set(&mut hall, "t", |config| (config.keep_ms, config.reuse_window_ms) = (Some(1_000), 0));
-    let create = |hall: &mut Hall, closed, jobs: Vec<SubmitJob>| {
+    let create = |hall: &mut Hall, closed, jobs: Vec<NewJob>| {
         let group = NewGroup { closed, ..NewGroup::default() };
         let submit = Submit { jobs, name: None };
         match hall.ask(Request::CreateGroup { group, submit }).unwrap() {

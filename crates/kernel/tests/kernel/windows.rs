@@ -1,8 +1,8 @@
 //! Time-of-day windows: when jobs become ready, and what becomes of those that nobody took in time.
 
 use crate::rig::{Hall, failed, job, passed, tries};
-use jobhall_core::{JobId, StateName, Time, Windows};
-use jobhall_kernel::{After, Config, Counts, Edit, Mono, Now, Request, SubmitJob, Why};
+use jobhall_core::{After, JobId, NewJob, StateName, Time, Windows};
+use jobhall_kernel::{Config, Counts, Edit, Mono, Now, Request, Why};
 
 const HOUR: u64 = 3_600_000;
 
@@ -23,8 +23,8 @@ fn set_clock(hall: &mut Hall, wall: Time) {
     hall.pass(0);
 }
 
-fn in_windows(text: &str) -> SubmitJob {
-    SubmitJob { windows: Windows::parse(text).unwrap(), ..job("t") }
+fn in_windows(text: &str) -> NewJob {
+    NewJob { windows: Windows::parse(text).unwrap(), ..job("t") }
 }
 
 fn counted(hall: &mut Hall, state: StateName) -> u64 {
@@ -44,13 +44,13 @@ fn h16_the_first_open_window_is_chosen_a_missed_one_moves_the_job_on_and_a_time_
     let early = hall.submit(in_windows(text)).unwrap().id;
     assert_eq!((run_at(&mut hall, early), hall.state(early)), (at(12, 0), StateName::Scheduled));
     // A time asked for inside of one wins, and one outside waits for the next opening after it.
-    let inside = SubmitJob { run_at: Some(at(22, 30)), ..in_windows(text) };
+    let inside = NewJob { run_at: Some(at(22, 30)), ..in_windows(text) };
     let inside = hall.submit(inside).unwrap().id;
     assert_eq!(run_at(&mut hall, inside), at(22, 30));
-    let outside = SubmitJob { run_at: Some(at(12, 0).plus_ms(2 * HOUR)), ..in_windows(text) };
+    let outside = NewJob { run_at: Some(at(12, 0).plus_ms(2 * HOUR)), ..in_windows(text) };
     let outside = hall.submit(outside).unwrap().id;
     assert_eq!(run_at(&mut hall, outside), at(22, 0));
-    let past = SubmitJob { run_at: Some(at(22, 30).minus_ms(24 * HOUR)), ..in_windows(text) };
+    let past = NewJob { run_at: Some(at(22, 30).minus_ms(24 * HOUR)), ..in_windows(text) };
     let past = hall.submit(past).unwrap().id;
     assert_eq!(run_at(&mut hall, past), at(12, 0), "a window of yesterday is over");
     hall.cancel(past).unwrap();
@@ -115,7 +115,7 @@ fn a_restart_comes_to_the_same() {
 #[test]
 fn a_retry_waits_for_the_window_too() {
     let mut hall = hall_at(12, 59);
-    let id = hall.submit(SubmitJob { retry: tries(3), ..in_windows("12:00-13:00") }).unwrap().id;
+    let id = hall.submit(NewJob { retry: tries(3), ..in_windows("12:00-13:00") }).unwrap().id;
     hall.pass(50_000);
     let held = hall.take_one("w");
     hall.accept("w", &held).unwrap();
@@ -162,7 +162,7 @@ fn the_order_is_the_same_after_a_restart() {
     let mut hall = hall_at(12, 30);
     let missed = hall.submit(in_windows("12:00-13:00")).unwrap().id;
     hall.pass(12 * HOUR);
-    let early = SubmitJob { run_at: Some(at(6, 0).plus_ms(24 * HOUR)), ..job("t") };
+    let early = NewJob { run_at: Some(at(6, 0).plus_ms(24 * HOUR)), ..job("t") };
     let early = hall.submit(early).unwrap().id;
     let opening = hall.submit(in_windows("12:00-13:00")).unwrap().id;
     hall.pass(12 * HOUR);
@@ -200,7 +200,7 @@ fn an_explanation_names_the_windows_and_the_opening() {
     let text = format!("its windows are closed until {} ms: 12:00-13:00 Europe/Berlin", opens.as_ms());
     assert_eq!(explanation.why[0].to_string(), text);
     // A time of its own is another reason, window or not.
-    let later = SubmitJob { run_at: Some(at(12, 30).plus_ms(48 * HOUR)), ..in_windows("12:00-13:00") };
+    let later = NewJob { run_at: Some(at(12, 30).plus_ms(48 * HOUR)), ..in_windows("12:00-13:00") };
     let later = hall.submit(later).unwrap().id;
     assert_eq!(hall.explain(later).why, [Why::NotDue(at(12, 30).plus_ms(48 * HOUR))]);
 }
@@ -240,7 +240,7 @@ fn many_jobs_leave_and_enter_a_window_together() {
 fn a_release_that_is_stored_leaves_the_time_that_was_asked_for() {
     let mut hall = hall_at(8, 0);
     let first = hall.submit(job("first")).unwrap().id;
-    let behind = SubmitJob { after: vec![After::Job(first)], ..in_windows("12:00-13:00") };
+    let behind = NewJob { after: vec![After::Job(first)], ..in_windows("12:00-13:00") };
     let id = hall.submit(behind).unwrap().id;
     let asked = hall.stored(id).life.run_at;
     let held = hall.take_one("w");

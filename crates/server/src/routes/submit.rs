@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::Request;
-use jobhall_core::{Disposition, JobId, RetryPolicy, TypeName};
-use jobhall_engine::{After, IdempotencyKey, OnDuplicate, Rejected, Submit, SubmitJob};
+use jobhall_core::{After, Disposition, JobId, NewJob, OnDuplicate, RetryPolicy, TypeName};
+use jobhall_engine::{IdempotencyKey, Rejected, Submit};
 use jobhall_protocol as wire;
 
 use super::jobs::address;
@@ -66,7 +66,7 @@ pub(crate) async fn checked(
     app: &App,
     who: &Identity,
     jobs: &[wire::SubmitJob],
-) -> Result<Vec<SubmitJob>, ApiError> {
+) -> Result<Vec<NewJob>, ApiError> {
     // The settings of the types are read only if a job gives a partial retry policy.
     let types =
         if jobs.iter().any(|job| job.retry.is_some()) { Types::read(app).await? } else { Types::default() };
@@ -82,17 +82,13 @@ pub(crate) async fn checked(
 }
 
 /// The job of a schedule. It is checked as if it were submitted now.
-pub(super) async fn template(
-    app: &App,
-    who: &Identity,
-    job: &wire::SubmitJob,
-) -> Result<SubmitJob, ApiError> {
+pub(super) async fn template(app: &App, who: &Identity, job: &wire::SubmitJob) -> Result<NewJob, ApiError> {
     let mut jobs = checked(app, who, std::slice::from_ref(job)).await?;
     jobs.pop().ok_or_else(|| ApiError::internal("a checked job is missing"))
 }
 
 /// Restricts a job to the queues of the token. A job in another queue is never returned for an existing key.
-fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, ApiError> {
+fn within(who: &Identity, job: NewJob) -> Result<NewJob, ApiError> {
     if !who.scope.reaches(job.queue.as_str()) {
         let detail = format!("queue {} is outside the scope of this token: {}", job.queue, who.scope);
         return Err(ApiError::new(wire::Code::Forbidden, detail));
@@ -101,13 +97,13 @@ fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, ApiError> {
     if let Some(group) = job.group.filter(|_| !who.sees_all()) {
         return Err(Rejected::NoSuchGroup(group).into());
     }
-    Ok(SubmitJob { scope: who.scope.clone(), ..job })
+    Ok(NewJob { scope: who.scope.clone(), ..job })
 }
 
-fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldError> {
+fn check(job: &wire::SubmitJob, types: &Types) -> Result<NewJob, wire::FieldError> {
     let job_type = job.checked_type()?;
     let retry = job.retry.as_ref().map(|retry| policy(retry, &job_type, types));
-    Ok(SubmitJob {
+    Ok(NewJob {
         key: job.checked_key()?,
         queue: job.checked_queue()?,
         params: job.checked_params()?,
@@ -129,7 +125,7 @@ fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldE
         copy_of: job.checked_copy_of()?,
         owner: job.checked_owner()?,
         tags: job.checked_tags()?,
-        ..SubmitJob::new(job_type)
+        ..NewJob::new(job_type)
     })
 }
 

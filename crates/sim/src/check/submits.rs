@@ -1,7 +1,7 @@
 //! Checks that an acknowledged submit is stored as it was requested.
 
-use jobhall_core::{Disposition, Job, JobId, State, Submitted, Time};
-use jobhall_kernel::{Submit, SubmitJob};
+use jobhall_core::{Disposition, Job, JobId, NewJob, State, Submitted, Time};
+use jobhall_kernel::Submit;
 
 use super::shelf::Shelf;
 use super::{Checker, Invariant};
@@ -30,7 +30,7 @@ impl Checker {
         }
     }
 
-    fn one_submitted(&mut self, shelf: &impl Shelf, wanted: &SubmitJob, answer: Submitted, named: bool) {
+    fn one_submitted(&mut self, shelf: &impl Shelf, wanted: &NewJob, answer: Submitted, named: bool) {
         let id = answer.id;
         self.acknowledged.insert(id);
         let Some(row) = shelf.row(id) else {
@@ -53,7 +53,7 @@ impl Checker {
         });
     }
 
-    fn as_asked(&mut self, row: &Job, wanted: &SubmitJob) {
+    fn as_asked(&mut self, row: &Job, wanted: &NewJob) {
         let (id, spec) = (row.id, &row.spec);
         let same = spec.queue == wanted.queue
             && spec.needs == wanted.needs

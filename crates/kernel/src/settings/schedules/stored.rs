@@ -2,18 +2,12 @@
 
 use std::sync::Arc;
 
-use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::schedule::{CatchUp, Overlap};
-use jobhall_core::{
-    Cron, JobId, Json, Key, Owner, QueueName, RetryPolicy, Rhythm, Schedule, ScheduleName, Tag, Time,
-    Timeouts, TypeName, Windows, Zone,
-};
+use jobhall_core::{Cron, JobId, NewJob, Rhythm, Schedule, ScheduleName, Time, Zone};
 use jobhall_store::{Setting, SettingWrite};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::{ScheduleConfig, ScheduleState, setting};
-use crate::api::request::{OnDuplicate, SubmitJob};
 
 /// Why a setting could not be read.
 type Fault = String;
@@ -28,7 +22,7 @@ struct Stored {
     catch_up: CatchUp,
     overlap: Overlap,
     paused: bool,
-    job: StoredJob,
+    job: NewJob,
     /// Ticks up to this time were handled.
     seen_ms: i64,
     /// The last tick that created a job, and that job.
@@ -40,28 +34,6 @@ struct Stored {
 enum When {
     Cron(String),
     Every { ms: u64, anchor_ms: i64 },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StoredJob {
-    #[serde(rename = "type")]
-    job_type: String,
-    key: Option<String>,
-    queue: String,
-    params: Box<RawValue>,
-    needs: String,
-    uses: String,
-    avoid: bool,
-    windows: String,
-    throttle_factor: u32,
-    timeouts: Timeouts,
-    owner: Option<String>,
-    tags: Vec<String>,
-    priority: i32,
-    retry: Option<RetryPolicy>,
-    on_duplicate: OnDuplicate,
-    reuse_max_age_ms: Option<u64>,
 }
 
 pub(super) fn write(name: &ScheduleName, expected: u32, kept: Option<&ScheduleState>) -> SettingWrite {
@@ -105,7 +77,7 @@ impl Stored {
             catch_up: schedule.catch_up,
             overlap: schedule.overlap,
             paused: schedule.paused,
-            job: StoredJob::of(job),
+            job: job.clone(),
             seen_ms: kept.seen.as_ms(),
             last: kept.last.map(|(tick, id)| (tick.as_ms(), id.get())),
         }
@@ -124,51 +96,6 @@ impl Stored {
             overlap: self.overlap,
             paused: self.paused,
         };
-        Ok(ScheduleConfig { schedule, job: self.job.job()? })
-    }
-}
-
-impl StoredJob {
-    fn of(job: &SubmitJob) -> StoredJob {
-        let params = RawValue::from_string(job.params.as_str().to_owned());
-        StoredJob {
-            job_type: job.job_type.to_string(),
-            key: job.key.as_ref().map(ToString::to_string),
-            queue: job.queue.to_string(),
-            params: params.expect("params are JSON"),
-            needs: job.needs.to_string(),
-            uses: job.uses.to_string(),
-            avoid: job.avoid,
-            windows: job.windows.to_string(),
-            throttle_factor: job.throttle_factor,
-            timeouts: job.timeouts,
-            owner: job.owner.as_ref().map(ToString::to_string),
-            tags: job.tags.iter().map(ToString::to_string).collect(),
-            priority: job.priority,
-            retry: job.retry,
-            on_duplicate: job.on_duplicate,
-            reuse_max_age_ms: job.reuse_max_age_ms,
-        }
-    }
-
-    fn job(self) -> Result<SubmitJob, Fault> {
-        Ok(SubmitJob {
-            key: self.key.as_deref().map(Key::new).transpose().map_err(fault)?,
-            queue: QueueName::new(&self.queue).map_err(fault)?,
-            params: Json::trusted(self.params.get()),
-            needs: Needs::parse(&self.needs).map_err(fault)?,
-            uses: Uses::parse(&self.uses).map_err(fault)?,
-            avoid: self.avoid,
-            windows: Windows::parse(&self.windows).map_err(fault)?,
-            throttle_factor: self.throttle_factor,
-            timeouts: self.timeouts,
-            owner: self.owner.as_deref().map(Owner::new).transpose().map_err(fault)?,
-            tags: self.tags.iter().map(|tag| Tag::new(tag)).collect::<Result<_, _>>().map_err(fault)?,
-            priority: self.priority,
-            retry: self.retry,
-            on_duplicate: self.on_duplicate,
-            reuse_max_age_ms: self.reuse_max_age_ms,
-            ..SubmitJob::new(TypeName::new(&self.job_type).map_err(fault)?)
-        })
+        Ok(ScheduleConfig { schedule, job: self.job })
     }
 }

@@ -1,12 +1,11 @@
 //! The jobs of ticks. They are submitted like any others, with the schedule's setting in the same unit.
 
 use jobhall_core::schedule::Overlap;
-use jobhall_core::{JobId, ScheduleName, Submitted, Time};
+use jobhall_core::{JobId, NewJob, ScheduleName, Submitted, Time};
 use jobhall_store::{Conflict, SettingWrite, Unit};
 
 use super::{ScheduleState, stored};
 use crate::api::answer::{Answer, Rejected};
-use crate::api::request::SubmitJob;
 use crate::commits::settle::Pending;
 use crate::kernel::Kernel;
 
@@ -114,7 +113,7 @@ impl Kernel {
     }
 }
 
-fn job_of(name: &ScheduleName, kept: &ScheduleState, tick: Time) -> SubmitJob {
+fn job_of(name: &ScheduleName, kept: &ScheduleState, tick: Time) -> NewJob {
     let start = kept.config.schedule.start_of(name, tick);
-    SubmitJob { run_at: Some(start), schedule: Some(name.clone()), ..kept.config.job.clone() }
+    NewJob { run_at: Some(start), schedule: Some(name.clone()), ..kept.config.job.clone() }
 }
