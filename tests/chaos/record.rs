@@ -138,14 +138,8 @@ pub fn worker() -> WorkerName {
     WorkerName::new("admin").unwrap()
 }
 
-/// The request as the engine reads it; the server fills in the retry policy.
+/// The job as the engine reads it, without what is not compared: the server completes the retry policy, and the start
+/// time may have changed when the job is read.
 pub fn asked(job: &wire::SubmitJob) -> NewJob {
-    NewJob {
-        key: job.checked_key().unwrap(),
-        queue: job.checked_queue().unwrap(),
-        params: job.checked_params().unwrap(),
-        needs: job.checked_needs().unwrap(),
-        priority: job.priority.unwrap_or(100),
-        ..NewJob::new(job.checked_type().unwrap())
-    }
+    NewJob { retry: None, run_at: None, ..NewJob::try_from(job).unwrap() }
 }

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use jobhall_core as core;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::submit::FieldError;
 
 /// A job that must end before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,20 @@ impl FromStr for After {
             None => text.parse().ok().filter(|_| digits(text)).map(After::Job),
         };
         read.ok_or_else(|| AfterError(text.chars().take(40).collect()))
+    }
+}
+
+impl TryFrom<After> for core::After {
+    type Error = FieldError;
+
+    fn try_from(after: After) -> Result<core::After, FieldError> {
+        match after {
+            After::Job(id) => match core::JobId::new(id) {
+                Ok(id) => Ok(core::After::Job(id)),
+                Err(error) => Err(FieldError(format!("after: {error}"))),
+            },
+            After::Position(at) => Ok(core::After::Position(at)),
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Jobs in responses.
 
+pub(crate) mod core_schema;
+
+use jobhall_core::Indicator;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -7,6 +10,8 @@ use serde_json::value::RawValue;
 use crate::artifact::Artifact;
 use crate::submit::Timeouts;
 use crate::timestamp::Timestamp;
+
+use core_schema::IndicatorSchema;
 
 /// Why something failed.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -41,23 +46,6 @@ pub(crate) struct GivenFailure {
 pub(crate) fn given_failure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Failure>, D::Error> {
     let given = Option::<GivenFailure>::deserialize(deserializer)?;
     Ok(given.map(|GivenFailure { reason, explanation, data }| Failure { reason, explanation, data }))
-}
-
-/// One indicator of progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Indicator {
-    /// Name of the indicator, if there are several.
-    #[serde(default)]
-    pub name: String,
-    /// Current value.
-    pub step: u64,
-    /// Final value, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<u64>,
-    /// Message for people.
-    #[serde(default)]
-    pub message: String,
 }
 
 /// One attempt of a job.
@@ -138,6 +126,7 @@ pub struct Job {
     pub worker: Option<String>,
     /// Progress of the current attempt.
     #[serde(default)]
+    #[schemars(with = "Vec<IndicatorSchema>")]
     pub progress: Vec<Indicator>,
     /// Result of a job that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]

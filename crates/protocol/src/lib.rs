@@ -29,12 +29,14 @@ mod token;
 mod worker;
 mod worker_file;
 
+pub use jobhall_core::{Indicator, OnDuplicate};
+
 pub use after::{After, AfterError};
 pub use artifact::Artifact;
 pub use edit::{EditJob, EditTimeouts};
 pub use filter::JobFilter;
 pub use group::{CreateGroup, Group, GroupCounts};
-pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
+pub use job::{Attempt, Explanation, Failure, Job, Page, Reason};
 pub use limit::{Limit, QueueSettings, Rate, SetQueue};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use node::{Node, NodeRole};
@@ -49,7 +51,7 @@ pub use session::{
 pub use span::{Span, SpanError};
 pub use stats::{Asker, Disk, Durations, Queue, Rates, Stats, Totals, Workforce};
 pub use sub_job::{Called, SubJob, SubJobState, Wait, Waited};
-pub use submit::{BackoffKind, FieldError, OnDuplicate, Retry, Reuse, SubmitJob, Submitted, Timeouts};
+pub use submit::{BackoffKind, FieldError, Retry, Reuse, SubmitJob, Submitted, Timeouts};
 pub use timestamp::Timestamp;
 pub use token::{Act, CreateToken, CreatedToken, Join, Token, TokenKind, TokenRole};
 pub use worker::{Cancel, Change, LogPosition, Moved, SetTimeouts, SetType, TypeSettings, Worker};

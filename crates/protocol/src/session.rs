@@ -4,11 +4,13 @@ mod frame;
 mod message;
 mod text;
 
+use jobhall_core::Indicator;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::job::{Failure, GivenFailure, Indicator, given_failure};
+use crate::job::core_schema::IndicatorSchema;
+use crate::job::{Failure, GivenFailure, given_failure};
 use crate::span::Span;
 
 pub use frame::{Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, read_frame};
@@ -88,6 +90,7 @@ pub struct AssignedJob {
 pub struct Progress {
     /// The indicators that changed.
     #[serde(default)]
+    #[schemars(with = "Vec<IndicatorSchema>")]
     pub indicators: Vec<Indicator>,
 }
 

@@ -2,28 +2,15 @@
 
 use jobhall_core as core;
 use jobhall_core::needs::{Needs, Uses};
+use jobhall_core::{NewJob, OnDuplicate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::after::After;
+use crate::job::core_schema::OnDuplicateSchema;
 use crate::span::Span;
 use crate::timestamp::Timestamp;
-
-/// Handling of a live job with the same type and key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnDuplicate {
-    /// Returns the live job.
-    #[default]
-    Join,
-    /// Refuses the submit.
-    Reject,
-    /// Cancels the live job; the new job waits as its successor.
-    Supersede,
-    /// Runs once more after the live job has ended.
-    RunAgain,
-}
 
 /// Retry policy; missing fields have the values of the type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -82,6 +69,24 @@ impl Retry {
         };
         let on = self.on.as_ref().map_or(base.on, |on| core::OutcomeSet::of(on));
         core::RetryPolicy { max_attempts: self.max_attempts.unwrap_or(base.max_attempts), backoff, on }
+    }
+}
+
+impl From<core::RetryPolicy> for Retry {
+    fn from(policy: core::RetryPolicy) -> Retry {
+        let (backoff, delay, max_delay) = match policy.backoff {
+            core::Backoff::Constant { ms } => (BackoffKind::Constant, ms, None),
+            core::Backoff::Linear { ms, cap_ms } => (BackoffKind::Linear, ms, Some(cap_ms)),
+            core::Backoff::Exponential { ms, cap_ms } => (BackoffKind::Exponential, ms, Some(cap_ms)),
+        };
+        let on = core::Outcome::ALL.into_iter().filter(|outcome| policy.on.contains(*outcome)).collect();
+        Retry {
+            max_attempts: Some(policy.max_attempts),
+            backoff: Some(backoff),
+            delay: Some(Span(delay)),
+            max_delay: max_delay.map(Span),
+            on: Some(on),
+        }
     }
 }
 
@@ -164,6 +169,7 @@ pub struct SubmitJob {
     pub timeouts: Option<Timeouts>,
     /// Handling of a live job with the same type and key.
     #[serde(default)]
+    #[schemars(with = "OnDuplicateSchema")]
     pub on_duplicate: OnDuplicate,
     /// Whether a recent success may be returned instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,16 +218,6 @@ pub(crate) fn tags(tags: &[String]) -> Result<Vec<core::Tag>, FieldError> {
 }
 
 impl SubmitJob {
-    /// The validated time limits of attempts.
-    ///
-    /// # Errors
-    /// A duration exceeds its limit.
-    pub fn checked_timeouts(&self) -> Result<core::Timeouts, FieldError> {
-        let timeouts = core::Timeouts::from(self.timeouts.unwrap_or_default());
-        timeouts.check().map_err(wrong)?;
-        Ok(timeouts)
-    }
-
     /// A job of this type, with all other fields missing.
     pub fn new(job_type: &str) -> SubmitJob {
         SubmitJob {
@@ -238,7 +234,7 @@ impl SubmitJob {
             retry: None,
             throttle_factor: None,
             timeouts: None,
-            on_duplicate: OnDuplicate::Join,
+            on_duplicate: OnDuplicate::default(),
             reuse: None,
             after: Vec::new(),
             after_any: false,
@@ -249,69 +245,93 @@ impl SubmitJob {
             tags: Vec::new(),
         }
     }
+}
 
-    /// The validated type.
-    pub fn checked_type(&self) -> Result<core::TypeName, FieldError> {
-        core::TypeName::new(&self.job_type).map_err(wrong)
-    }
+/// Validates a job. Missing fields of its retry policy have the defaults of the type: the settings of types are known
+/// to the server only.
+impl TryFrom<&SubmitJob> for NewJob {
+    type Error = FieldError;
 
-    /// The validated key.
-    pub fn checked_key(&self) -> Result<Option<core::Key>, FieldError> {
-        self.key.as_deref().map(core::Key::new).transpose().map_err(wrong)
+    fn try_from(job: &SubmitJob) -> Result<NewJob, FieldError> {
+        let new = NewJob::new(core::TypeName::new(&job.job_type).map_err(wrong)?);
+        let base = core::TypeConfig::of(&new.job_type).retry;
+        Ok(NewJob {
+            key: job.key.as_deref().map(core::Key::new).transpose().map_err(wrong)?,
+            queue: job.queue.as_deref().map_or(Ok(new.queue), core::QueueName::new).map_err(wrong)?,
+            params: job
+                .params
+                .as_deref()
+                .map_or(Ok(new.params), |params| core::Json::params(params.get()))
+                .map_err(wrong)?,
+            needs: field("needs", Needs::parse(job.needs.as_deref().unwrap_or("")))?,
+            uses: field("uses", Uses::parse(job.uses.as_deref().unwrap_or("")))?,
+            avoid: job.avoid,
+            windows: field("windows", core::Windows::parse(job.windows.as_deref().unwrap_or("")))?,
+            priority: job.priority.unwrap_or(new.priority),
+            run_at: job.run_at.map(|at| at.0),
+            retry: job.retry.as_ref().map(|retry| retry.over(base)),
+            throttle_factor: job.throttle_factor.unwrap_or(new.throttle_factor),
+            timeouts: timeouts(job.timeouts)?,
+            on_duplicate: job.on_duplicate,
+            reuse_max_age_ms: job.reuse.map(|reuse| reuse.max_age.0),
+            after: job.after.iter().map(|&after| after.try_into()).collect::<Result<_, _>>()?,
+            after_any: job.after_any,
+            group: field("group", job.group.map(core::GroupId::new).transpose())?,
+            attached: job.attached,
+            copy_of: field("copy_of", job.copy_of.map(core::JobId::new).transpose())?,
+            owner: job.owner.as_deref().map(core::Owner::new).transpose().map_err(wrong)?,
+            tags: tags(&job.tags)?,
+            scope: new.scope,
+            retry_of: new.retry_of,
+            schedule: new.schedule,
+            job_type: new.job_type,
+        })
     }
+}
 
-    /// The validated queue.
-    pub fn checked_queue(&self) -> Result<core::QueueName, FieldError> {
-        core::QueueName::new(self.queue.as_deref().unwrap_or("default")).map_err(wrong)
-    }
+/// The job of a schedule in the form of a submit; texts with default values are omitted. The fields that the job of a
+/// schedule cannot have are missing.
+impl TryFrom<&NewJob> for SubmitJob {
+    type Error = serde_json::Error;
 
-    /// The validated params.
-    pub fn checked_params(&self) -> Result<core::Json, FieldError> {
-        match &self.params {
-            Some(params) => core::Json::params(params.get()).map_err(wrong),
-            None => Ok(core::Json::empty_object()),
-        }
+    fn try_from(job: &NewJob) -> Result<SubmitJob, serde_json::Error> {
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        // Every field is listed, so that a new field cannot be forgotten.
+        Ok(SubmitJob {
+            job_type: job.job_type.to_string(),
+            key: job.key.as_ref().map(ToString::to_string),
+            queue: Some(job.queue.to_string()),
+            params: Some(RawValue::from_string(job.params.as_str().to_owned())?),
+            needs: text(job.needs.as_str()),
+            uses: text(job.uses.as_str()),
+            avoid: job.avoid,
+            windows: text(job.windows.as_str()),
+            priority: Some(job.priority),
+            retry: job.retry.map(Retry::from),
+            throttle_factor: Some(job.throttle_factor),
+            timeouts: Some(job.timeouts.into()).filter(|timeouts| *timeouts != Timeouts::default()),
+            on_duplicate: job.on_duplicate,
+            reuse: job.reuse_max_age_ms.map(|ms| Reuse { max_age: Span(ms) }),
+            owner: job.owner.as_ref().map(ToString::to_string),
+            tags: job.tags.iter().map(ToString::to_string).collect(),
+            run_at: None,
+            after: Vec::new(),
+            after_any: false,
+            group: None,
+            attached: false,
+            copy_of: None,
+        })
     }
+}
 
-    /// The validated group.
-    pub fn checked_group(&self) -> Result<Option<core::GroupId>, FieldError> {
-        let wrong = |error| FieldError(format!("group: {error}"));
-        self.group.map(core::GroupId::new).transpose().map_err(wrong)
-    }
+fn field<T, E: std::fmt::Display>(name: &str, value: Result<T, E>) -> Result<T, FieldError> {
+    value.map_err(|error| FieldError(format!("{name}: {error}")))
+}
 
-    /// The validated job that this one is a copy of.
-    pub fn checked_copy_of(&self) -> Result<Option<core::JobId>, FieldError> {
-        let wrong = |error| FieldError(format!("copy_of: {error}"));
-        self.copy_of.map(core::JobId::new).transpose().map_err(wrong)
-    }
-
-    /// The validated owner.
-    pub fn checked_owner(&self) -> Result<Option<core::Owner>, FieldError> {
-        self.owner.as_deref().map(core::Owner::new).transpose().map_err(wrong)
-    }
-
-    /// The validated tags.
-    pub fn checked_tags(&self) -> Result<Vec<core::Tag>, FieldError> {
-        tags(&self.tags)
-    }
-
-    /// The validated requirements.
-    pub fn checked_needs(&self) -> Result<Needs, FieldError> {
-        let text = self.needs.as_deref().unwrap_or("");
-        Needs::parse(text).map_err(|error| FieldError(format!("needs: {error}")))
-    }
-
-    /// The validated resources.
-    pub fn checked_uses(&self) -> Result<Uses, FieldError> {
-        let text = self.uses.as_deref().unwrap_or("");
-        Uses::parse(text).map_err(|error| FieldError(format!("uses: {error}")))
-    }
-
-    /// The validated windows.
-    pub fn checked_windows(&self) -> Result<core::Windows, FieldError> {
-        let text = self.windows.as_deref().unwrap_or("");
-        core::Windows::parse(text).map_err(|error| FieldError(format!("windows: {error}")))
-    }
+fn timeouts(given: Option<Timeouts>) -> Result<core::Timeouts, FieldError> {
+    let timeouts = core::Timeouts::from(given.unwrap_or_default());
+    timeouts.check().map_err(wrong)?;
+    Ok(timeouts)
 }
 
 /// The response to one submitted job.
@@ -321,4 +341,65 @@ pub struct Submitted {
     pub id: u64,
     /// `created`, `joined`, `reused`, `superseding` or `again`.
     pub disposition: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<NewJob, FieldError> {
+        NewJob::try_from(&serde_json::from_str::<SubmitJob>(text).unwrap())
+    }
+
+    #[test]
+    fn a_job_with_missing_fields_has_the_defaults() {
+        let new = NewJob::new(core::TypeName::new("t").unwrap());
+        assert_eq!(read(r#"{"type":"t"}"#), Ok(new.clone()));
+        assert_eq!(NewJob::try_from(&SubmitJob::new("t")), Ok(new));
+    }
+
+    #[test]
+    fn an_invalid_field_is_named() {
+        let wrong = [
+            (r#"{"type":""}"#, "type is empty"),
+            (r#"{"type":"t","key":""}"#, "key is empty"),
+            (r#"{"type":"t","queue":"a b"}"#, "queue has the character ' '"),
+            (r#"{"type":"t","needs":"gpu>"}"#, "needs: "),
+            (r#"{"type":"t","uses":"gpu"}"#, "uses: "),
+            (r#"{"type":"t","windows":"25:00"}"#, "windows: "),
+            (r#"{"type":"t","after":[0]}"#, "after: "),
+            (r#"{"type":"t","group":0}"#, "group: "),
+            (r#"{"type":"t","copy_of":0}"#, "copy_of: "),
+            (r#"{"type":"t","owner":""}"#, "owner is empty"),
+            (r#"{"type":"t","tags":["a b"]}"#, "tag has the character ' '"),
+        ];
+        for (text, expected) in wrong {
+            let error = read(text).unwrap_err().0;
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_partial_retry_policy_is_completed_with_that_of_the_type() {
+        let base = core::TypeConfig::of(&core::TypeName::new("t").unwrap()).retry;
+        let retry = read(r#"{"type":"t","retry":{"max_attempts":2}}"#).unwrap().retry;
+        assert_eq!(retry, Some(core::RetryPolicy { max_attempts: 2, ..base }));
+    }
+
+    #[test]
+    fn the_job_of_a_schedule_is_the_same_after_both_conversions() {
+        let text = r#"{"type":"t","key":"k","queue":"q","params":{"a": 1},"needs":"os=linux","uses":"gpu=1",
+            "avoid":true,"windows":"22:00-06:00","priority":7,"retry":{"max_attempts":2,"backoff":"linear"},
+            "throttle_factor":3,"timeouts":{"total":"1h"},"on_duplicate":"run_again","reuse":{"max_age":"1m"},
+            "owner":"ann","tags":["a"]}"#;
+        let new = read(text).unwrap();
+        let shown = SubmitJob::try_from(&new).unwrap();
+        assert_eq!(NewJob::try_from(&shown), Ok(new));
+        let related = r#"{"type":"t","run_at":"2026-11-16T00:00:00Z","after":[1,2],"after_any":true,"group":2,
+            "attached":true,"copy_of":3}"#;
+        let new = read(related).unwrap();
+        assert_eq!(new.after.len(), 2);
+        let shown = SubmitJob::try_from(&new).unwrap();
+        assert_eq!(NewJob::try_from(&shown), Ok(NewJob::new(new.job_type)));
+    }
 }

@@ -13,8 +13,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::decode::field::field_at;
 use crate::error::ApiError;
-use crate::field::field_at;
 
 /// Maximum size of a body.
 pub(crate) const BODY_BYTES: usize = 1 << 20;

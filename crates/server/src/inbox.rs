@@ -15,8 +15,8 @@ use jobhall_store::{INBOX_SCOPE, Inbox, InboxRow, StoreError};
 
 use crate::app::App;
 use crate::body;
+use crate::decode::submit::{job, named};
 use crate::error::ApiError;
-use crate::routes::submit::{checked, named};
 use crate::tokens::{Identity, Role};
 
 /// Maximum number of rows read at once.
@@ -104,9 +104,9 @@ async fn make(app: &App, rows: &[InboxRow]) -> Vec<Result<(), Unmade>> {
 
 async fn submit_of(app: &App, row: &InboxRow) -> Result<Submit, Unmade> {
     let asker = Identity::new("", INBOX_SCOPE, Role::Client);
-    let job = body::parse(row.body.as_bytes()).map_err(|trouble| unmade(&trouble))?;
-    let jobs = checked(app, &asker, &[job]).await.map_err(|trouble| unmade(&trouble))?;
-    Ok(Submit { jobs, name: Some(named(INBOX_SCOPE, &row.id.to_string(), row.body.as_bytes())) })
+    let given = body::parse(row.body.as_bytes()).map_err(|trouble| unmade(&trouble))?;
+    let job = job(app, &asker, &given).await.map_err(|trouble| unmade(&trouble))?;
+    Ok(Submit { jobs: vec![job], name: Some(named(INBOX_SCOPE, &row.id.to_string(), row.body.as_bytes())) })
 }
 
 /// A row is set aside only for an error in the row itself or in its request; any other error may be temporary.

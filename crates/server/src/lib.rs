@@ -12,6 +12,7 @@
 //! * `role` is the current role of the node: leader, follower (`forward`) or closed.
 //! * `error` is the only module that maps errors to status codes.
 //! * `access` is the table of permissions; a route that is not in it refuses every request.
+//! * `decode` validates requests for routes, sessions and the inbox alike.
 //! * `session` serves workers with a WebSocket; `poll` and `poll_sessions` serve workers that use only requests.
 //! * Job statistics come from the engine: `figures` writes them as JSON, `exposition` for Prometheus. `metrics` has the
 //!   counters of the server itself.
@@ -28,12 +29,12 @@ mod auth;
 mod body;
 mod collector;
 mod connections;
+mod decode;
 mod disk_usage;
 mod error;
 mod explain;
 mod exposition;
 mod failures;
-mod field;
 mod figures;
 mod filter;
 mod forward;

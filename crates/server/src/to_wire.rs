@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 
 use jobhall_core::{
-    Backoff, Failure, Indicator, Job, JobStatus, Json, Lease, NewJob, OnDuplicate, Outcome, PastAttempt,
-    RetryPolicy, Rhythm, State, Time, TypeConfig, TypeName,
+    Failure, Job, JobStatus, Json, Lease, PastAttempt, Rhythm, State, Time, TypeConfig, TypeName,
 };
 use jobhall_engine::{Assignment, Shown, ShownGroup, ShownSchedule};
 use jobhall_protocol as wire;
-use jobhall_protocol::{BackoffKind, Span, Timestamp};
+use jobhall_protocol::{Span, Timestamp};
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
@@ -90,14 +89,9 @@ pub(crate) fn shown(shown: &Shown, now: Time) -> Result<wire::Job, ApiError> {
     let mut attempts =
         shown.past.iter().map(|past| past_attempt(&shown.job, past)).collect::<Result<Vec<_>, _>>()?;
     attempts.extend(last_attempt(&shown.job)?);
-    let progress = shown.progress.iter().map(indicator).collect();
+    let progress = shown.progress.clone();
     let longer_than_expected = shown.longer_than_ms.is_some();
     Ok(wire::Job { attempts, progress, longer_than_expected, ..job(&shown.job, now)? })
-}
-
-fn indicator(indicator: &Indicator) -> wire::Indicator {
-    let Indicator { name, step, total, message } = indicator.clone();
-    wire::Indicator { name, step, total, message }
 }
 
 fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, ApiError> {
@@ -197,22 +191,6 @@ pub(crate) fn submitted(made: &jobhall_core::Submitted) -> wire::Submitted {
     wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }
 }
 
-fn retry(policy: &RetryPolicy) -> wire::Retry {
-    let (backoff, delay, max_delay) = match policy.backoff {
-        Backoff::Constant { ms } => (BackoffKind::Constant, ms, None),
-        Backoff::Linear { ms, cap_ms } => (BackoffKind::Linear, ms, Some(cap_ms)),
-        Backoff::Exponential { ms, cap_ms } => (BackoffKind::Exponential, ms, Some(cap_ms)),
-    };
-    let on = Outcome::ALL.into_iter().filter(|outcome| policy.on.contains(*outcome)).collect();
-    wire::Retry {
-        max_attempts: Some(policy.max_attempts),
-        backoff: Some(backoff),
-        delay: Some(Span(delay)),
-        max_delay: max_delay.map(Span),
-        on: Some(on),
-    }
-}
-
 pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, ApiError> {
     let schedule = &shown.config.schedule;
     let (cron, every) = match &schedule.when {
@@ -229,53 +207,17 @@ pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, ApiError
         catch_up: schedule.catch_up,
         overlap: schedule.overlap,
         paused: schedule.paused,
-        job: template(&shown.config.job)?,
+        job: (&shown.config.job).try_into().map_err(ApiError::internal)?,
         last_tick: shown.last.map(|(tick, _)| Timestamp(tick)),
         last_job: shown.last.map(|(_, id)| id.get()),
         next_tick: shown.next_tick.map(Timestamp),
     })
 }
 
-/// The job of a schedule in the form of a submit; fields with default values are omitted.
-fn template(job: &NewJob) -> Result<wire::SubmitJob, ApiError> {
-    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    // Every field is listed, so that a new field cannot be forgotten.
-    Ok(wire::SubmitJob {
-        job_type: job.job_type.to_string(),
-        key: job.key.as_ref().map(ToString::to_string),
-        queue: Some(job.queue.to_string()),
-        params: Some(raw(&job.params)?),
-        needs: text(job.needs.as_str()),
-        uses: text(&job.uses.to_string()),
-        avoid: job.avoid,
-        windows: text(job.windows.as_str()),
-        priority: Some(job.priority),
-        retry: job.retry.as_ref().map(retry),
-        on_duplicate: match job.on_duplicate {
-            OnDuplicate::Join => wire::OnDuplicate::Join,
-            OnDuplicate::Reject => wire::OnDuplicate::Reject,
-            OnDuplicate::Supersede => wire::OnDuplicate::Supersede,
-            OnDuplicate::RunAgain => wire::OnDuplicate::RunAgain,
-        },
-        reuse: job.reuse_max_age_ms.map(|ms| wire::Reuse { max_age: Span(ms) }),
-        timeouts: Some(job.timeouts.into()).filter(|timeouts| *timeouts != wire::Timeouts::default()),
-        throttle_factor: Some(job.throttle_factor),
-        owner: job.owner.as_ref().map(ToString::to_string),
-        tags: job.tags.iter().map(ToString::to_string).collect(),
-        // The job of a schedule does not have these fields.
-        run_at: None,
-        after: Vec::new(),
-        after_any: false,
-        group: None,
-        attached: false,
-        copy_of: None,
-    })
-}
-
 pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeSettings {
     wire::TypeSettings {
         name: name.to_string(),
-        retry: retry(&config.retry),
+        retry: config.retry.into(),
         keep_ms: config.keep_ms,
         keep_count: config.keep_count,
         reuse_window_ms: config.reuse_window_ms,

@@ -1,11 +1,10 @@
 //! The messages of a session. A frame is a list of them; each is an object with one field, its kind.
 
-use jobhall_core::{AttemptId, LeaseId};
+use jobhall_core::{AttemptId, Indicator, LeaseId};
 use serde::{Deserialize, Serialize};
 
 use super::text;
 use super::{AssignedJob, OutcomeReport};
-use crate::job::Indicator;
 use crate::log_frame::LogStream;
 use crate::problem::Code;
 use crate::sub_job::{Called, SubJobState};

@@ -12,10 +12,11 @@ use jobhall_protocol::{Code, DIGEST_HEADER, Page};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::attempts::{Word, note, word};
+use super::attempts::{note, word};
 use super::job_log::attempt;
 use crate::app::App;
 use crate::artifacts::{pieces, told, too_large};
+use crate::decode::attempt::Word;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::upload::discard;

@@ -13,11 +13,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::jobs::why;
-use super::submit::{IDEMPOTENCY_KEY, checked, idempotency_key};
+use super::submit::{IDEMPOTENCY_KEY, idempotency_key};
 use crate::app::App;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
-use crate::{body, params, to_wire};
+use crate::{body, decode, params, to_wire};
 
 /// Default page size.
 const LIMIT: usize = 50;
@@ -38,7 +38,7 @@ pub(super) async fn create(
     let name = key.map(|key| idempotency_key(&who, key.as_bytes(), &bytes)).transpose()?;
     let asked: CreateGroup = body::parse(&bytes)?;
     let group = new_group(&asked)?;
-    let jobs = checked(&app, &who, &asked.jobs).await?;
+    let jobs = decode::submit::jobs(&app, &who, &asked.jobs).await?;
     let (id, jobs) = app.engine.create_group(group, Submit { jobs, name }).await?;
     let shown = app.engine.group(id).await?;
     Ok(error::made(true, &address(id), &to_wire::group(&shown, &jobs)?))

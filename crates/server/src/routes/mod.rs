@@ -23,14 +23,11 @@ mod schedules;
 mod session;
 mod stats;
 mod sub_jobs;
-pub(crate) mod submit;
+mod submit;
 mod tokens;
 mod types;
 mod versions;
 mod workers;
-
-pub(crate) use attempts::{Word as AttemptWord, ending, indicators};
-pub(crate) use sub_jobs::{call, job_ids, states as sub_job_states};
 
 use std::sync::Arc;
 

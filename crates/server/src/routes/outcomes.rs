@@ -12,8 +12,8 @@ use jobhall_store::JobFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::attempts::report;
 use crate::app::{App, now};
+use crate::decode::attempt::report;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire};

@@ -12,12 +12,11 @@ use jobhall_protocol::{Code, Page, SetSchedule, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::submit::template;
 use super::versions::{ROUNDS, Wanted};
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
-use crate::{body, params, to_wire};
+use crate::{body, decode, params, to_wire};
 
 /// Default and maximum number of ticks in a response.
 const TICKS: u64 = 5;
@@ -75,7 +74,7 @@ pub(super) async fn set(
     let wanted = Wanted::of(request.headers())?;
     let given: SetSchedule = body::json(request).await?;
     let job = match &given.job {
-        Some(job) => Some(template(&app, &who, job).await?),
+        Some(job) => Some(decode::submit::job(&app, &who, job).await?),
         None => None,
     };
     let make = |before: Option<&ShownSchedule>| {

@@ -23,8 +23,8 @@ use super::present::Present;
 use super::words::{Call, Ending, Note, Owner, Piece, Sorted, Speaker, refused, sort};
 use super::writer::answers;
 use crate::app::App;
+use crate::decode;
 use crate::error::ApiError;
-use crate::routes;
 
 /// Messages for the writer to send.
 pub(super) struct Told {
@@ -126,8 +126,8 @@ impl<'a> Reader<'a> {
         let Caller { worker, who, .. } = self.caller;
         let answer = async |Call { attempt, lease, job }: Call| {
             let (worker, call) = (worker.clone(), job.call.clone().unwrap_or_default());
-            let word = routes::AttemptWord { worker, attempt, lease };
-            match routes::call(self.app, who, &word, &job).await {
+            let word = decode::attempt::Word { worker, attempt, lease };
+            match decode::sub_job::call(self.app, who, &word, &job).await {
                 Ok(job) => ToWorker::SubJob { attempt, call, job },
                 Err(trouble) => refused(Word::SubJob, Some(attempt), &trouble),
             }

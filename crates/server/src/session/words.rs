@@ -8,8 +8,9 @@ use jobhall_protocol::{LogStream, SubJob, Timestamp, ToServer, ToWorker, Word};
 
 use super::present::{Book, Given};
 use crate::app::now;
+use crate::decode::attempt::{ending, indicators};
+use crate::decode::sub_job::job_ids;
 use crate::error::ApiError;
-use crate::routes;
 
 /// The message that an engine answer belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +102,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
                 let worker = worker.clone();
                 sorted.ask(Request::Accept { worker, attempt, lease }, Some(Word::Accept), Some(attempt));
             }
-            ToServer::Progress { attempt, lease, indicators } => match routes::indicators(indicators) {
+            ToServer::Progress { attempt, lease, indicators: given } => match indicators(given) {
                 Ok(indicators) => {
                     let request = Request::Progress { worker: worker.clone(), attempt, lease, indicators };
                     sorted.ask(request, Some(Word::Progress), Some(attempt));
@@ -119,7 +120,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
             ToServer::SubJob { attempt, lease, call, job } => {
                 sorted.calls.push(Call { attempt, lease, job: SubJob { call: Some(call), job: *job } });
             }
-            ToServer::Wait { attempt, lease, jobs } => match routes::job_ids(jobs) {
+            ToServer::Wait { attempt, lease, jobs } => match job_ids(jobs) {
                 Ok(jobs) => {
                     let (worker, wait_ms) = (worker.clone(), 0);
                     let request = Request::Wait { worker, attempt, lease, jobs, wait_ms };
@@ -127,24 +128,20 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
                 }
                 Err(trouble) => sorted.said.push(refused(Word::Wait, Some(attempt), &trouble)),
             },
-            ToServer::Outcome { attempt, lease, report } => {
-                match routes::ending(worker, attempt, lease, &report) {
-                    Ok(request) => {
-                        let note = Note { to: Some(Word::Outcome), attempt: Some(attempt) };
-                        let log = match speaker.book.attempts.get(&attempt) {
-                            Some(Given { lease: own, logged }) if *own == lease => {
-                                logged.then_some(Owner::Given)
-                            }
-                            _ => match written.get(&attempt) {
-                                Some(&check) => Some(Owner::Check(check)),
-                                None => Some(Owner::Check(sorted.check(worker, attempt, lease, None))),
-                            },
-                        };
-                        sorted.endings.push(Ending { attempt, request, note, log });
-                    }
-                    Err(trouble) => sorted.said.push(refused(Word::Outcome, Some(attempt), &trouble)),
+            ToServer::Outcome { attempt, lease, report } => match ending(worker, attempt, lease, &report) {
+                Ok(request) => {
+                    let note = Note { to: Some(Word::Outcome), attempt: Some(attempt) };
+                    let log = match speaker.book.attempts.get(&attempt) {
+                        Some(Given { lease: own, logged }) if *own == lease => logged.then_some(Owner::Given),
+                        _ => match written.get(&attempt) {
+                            Some(&check) => Some(Owner::Check(check)),
+                            None => Some(Owner::Check(sorted.check(worker, attempt, lease, None))),
+                        },
+                    };
+                    sorted.endings.push(Ending { attempt, request, note, log });
                 }
-            }
+                Err(trouble) => sorted.said.push(refused(Word::Outcome, Some(attempt), &trouble)),
+            },
         }
     }
     Ok(sorted)

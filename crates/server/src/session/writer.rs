@@ -19,7 +19,7 @@ use super::reader::Told;
 use super::words::{Note, refused};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::{routes, to_wire};
+use crate::{decode, to_wire};
 
 /// Maximum number of events read at once.
 const EVENTS: usize = 1_024;
@@ -131,7 +131,7 @@ impl<'a> Writer<'a> {
 
     /// The message that an attempt continues, with the states of the jobs it waited for.
     async fn resumed(&self, attempt: AttemptId, jobs: &[JobId]) -> Result<ToWorker, End> {
-        let jobs = routes::sub_job_states(self.app, jobs).await.map_err(|trouble| broken(&trouble))?;
+        let jobs = decode::sub_job::states(self.app, jobs).await.map_err(|trouble| broken(&trouble))?;
         Ok(ToWorker::Resumed { attempt, jobs })
     }
 

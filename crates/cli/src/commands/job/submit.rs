@@ -1,6 +1,7 @@
 //! `jobhall job submit`.
 
 use clap::{Args, ValueEnum};
+use jobhall_core::NewJob;
 use jobhall_protocol::{After, OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timeouts, Timestamp};
 use serde_json::value::RawValue;
 
@@ -188,21 +189,7 @@ impl SubmitArgs {
 
 /// Rejects what the server would reject, before a request is sent.
 pub fn check(job: &SubmitJob) -> Outcome<()> {
-    let checked = job
-        .checked_type()
-        .map(drop)
-        .and_then(|()| job.checked_key().map(drop))
-        .and_then(|()| job.checked_queue().map(drop))
-        .and_then(|()| job.checked_params().map(drop))
-        .and_then(|()| job.checked_needs().map(drop))
-        .and_then(|()| job.checked_timeouts().map(drop))
-        .and_then(|()| job.checked_uses().map(drop))
-        .and_then(|()| job.checked_windows().map(drop))
-        .and_then(|()| job.checked_group().map(drop))
-        .and_then(|()| job.checked_copy_of().map(drop))
-        .and_then(|()| job.checked_owner().map(drop))
-        .and_then(|()| job.checked_tags().map(drop));
-    checked.map_err(|error| Failure::usage(error.to_string()))
+    NewJob::try_from(job).map(drop).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Reads params given as JSON, `@FILE` or `-`.

@@ -1,0 +1,67 @@
+//! Jobs to submit.
+
+use std::collections::BTreeMap;
+
+use jobhall_core::{NewJob, RetryPolicy, TypeName};
+use jobhall_engine::{IdempotencyKey, Rejected};
+use jobhall_protocol as wire;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::tokens::Identity;
+
+/// An idempotency key of this scope for exactly this body.
+pub(crate) fn named(scope: &str, key: &str, body: &[u8]) -> IdempotencyKey {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&blake3::hash(body).as_bytes()[..16]);
+    IdempotencyKey { scope: scope.to_owned(), key: key.to_owned(), body: u128::from_le_bytes(digest) }
+}
+
+/// Validates jobs for the caller and converts them for the engine.
+pub(crate) async fn jobs(
+    app: &App,
+    who: &Identity,
+    jobs: &[wire::SubmitJob],
+) -> Result<Vec<NewJob>, ApiError> {
+    let policies = policies(app, jobs).await?;
+    let wrong = |at: usize, error: wire::FieldError| match jobs.len() {
+        1 => ApiError::bad(error),
+        _ => ApiError::bad(format!("job {at}: {error}")),
+    };
+    let checked = jobs.iter().enumerate().map(|(at, job)| {
+        let mut new = NewJob::try_from(job).map_err(|error| wrong(at, error))?;
+        if let (Some(retry), Some(policy)) = (&job.retry, policies.get(&new.job_type)) {
+            new.retry = Some(retry.over(*policy));
+        }
+        within(who, new)
+    });
+    checked.collect()
+}
+
+/// Validates one job.
+pub(crate) async fn job(app: &App, who: &Identity, job: &wire::SubmitJob) -> Result<NewJob, ApiError> {
+    let mut jobs = jobs(app, who, std::slice::from_ref(job)).await?;
+    jobs.pop().ok_or_else(|| ApiError::internal("a checked job is missing"))
+}
+
+/// The retry policies of the known types. They are read only if a job gives a policy, which may be partial.
+async fn policies(app: &App, jobs: &[wire::SubmitJob]) -> Result<BTreeMap<TypeName, RetryPolicy>, ApiError> {
+    if jobs.iter().all(|job| job.retry.is_none()) {
+        return Ok(BTreeMap::new());
+    }
+    let types = app.engine.types().await?;
+    Ok(types.into_iter().map(|(name, _, config)| (name, config.retry)).collect())
+}
+
+/// Restricts a job to the queues of the token. A job in another queue is never returned for an existing key.
+fn within(who: &Identity, job: NewJob) -> Result<NewJob, ApiError> {
+    if !who.scope.reaches(job.queue.as_str()) {
+        let detail = format!("queue {} is outside the scope of this token: {}", job.queue, who.scope);
+        return Err(ApiError::new(wire::Code::Forbidden, detail));
+    }
+    // A group contains jobs of all queues, so it does not exist for a token that is limited to some queues.
+    if let Some(group) = job.group.filter(|_| !who.sees_all()) {
+        return Err(Rejected::NoSuchGroup(group).into());
+    }
+    Ok(NewJob { scope: who.scope.clone(), ..job })
+}
