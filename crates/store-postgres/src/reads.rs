@@ -17,7 +17,14 @@ use crate::wire::{Step, Wire};
 /// Number of ids scanned for one page of a list.
 const STRETCH: i64 = 100_000;
 
-const JOB: &str = include_str!("sql/job.sql");
+/// A statement that returns whole jobs.
+macro_rules! select_job {
+    ($file:literal) => {
+        concat!(include_str!("sql/select_job.sql"), include_str!("sql/spec_columns.sql"), include_str!($file))
+    };
+}
+
+const JOB: &str = select_job!("sql/job.sql");
 
 /// The reads over one connection.
 pub(crate) struct Reads<'c>(pub(crate) Wire<'c>);
@@ -92,7 +99,7 @@ impl Reads<'_> {
             return Ok(jobs.filter(|job| !job.life.state.is_terminal()).take(at_most).collect());
         }
         let first = after.map_or(0, |after| number(after) + 1).max(number(block.first));
-        let step = Step::new(include_str!("sql/open_jobs.sql")).with(first).with(number(block.last));
+        let step = Step::new(select_job!("sql/open_jobs.sql")).with(first).with(number(block.last));
         self.0.ask(step.with(limit(at_most))).await?.iter().map(row::job).collect()
     }
 
@@ -118,7 +125,7 @@ impl Reads<'_> {
         };
         let below = before.map_or(highest + 1, number).min(highest + 1);
         let from = (below - STRETCH).max(lowest);
-        let step = Step::new(include_str!("sql/list.sql")).with(below).with(from);
+        let step = Step::new(select_job!("sql/list.sql")).with(below).with(from);
         let step = step.with(state_bits(&filter.states)).with(filter.job_type.as_ref().map(TypeName::as_str));
         let step = step.with(filter.key.as_ref().map(Key::as_str));
         let step = step.with(filter.queue.as_ref().map(QueueName::as_str)).with(limit(at_most));

@@ -178,7 +178,7 @@ fn outcome_bits(set: OutcomeSet) -> i16 {
     Outcome::ALL.into_iter().filter(|&outcome| set.contains(outcome)).fold(0, |bits, o| bits | 1 << o as i16)
 }
 
-/// A spec whose first column is at `first`, in the order of `job.sql`.
+/// A spec whose first column is at `first`, in the order of `spec_columns.sql`.
 pub(crate) fn spec(row: &Row, first: usize) -> Result<JobSpec, PgError> {
     Ok(JobSpec {
         job_type: job_type(text(row, first)?)?,

@@ -18,7 +18,7 @@ use crate::moved;
 use crate::options::Options;
 use crate::reads::limit;
 use crate::row;
-use crate::statements::Reads;
+use crate::statements::{Reads, sql};
 use crate::submitted;
 
 /// Maximum number of rows in one chunk.
@@ -170,7 +170,7 @@ impl Export {
     }
 
     fn jobs(&self, after: i64) -> Result<Vec<Job>, SqlError> {
-        let mut statement = self.conn.prepare_cached(include_str!("sql/export_jobs.sql"))?;
+        let mut statement = self.conn.prepare_cached(sql!(export_jobs))?;
         let mut rows = statement.query([after])?;
         let (mut jobs, mut bytes) = (Vec::new(), 0);
         while let Some(found) = rows.next()? {

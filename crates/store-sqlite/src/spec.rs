@@ -76,7 +76,7 @@ fn outcome_bits(set: OutcomeSet) -> u8 {
     Outcome::ALL.into_iter().filter(|&outcome| set.contains(outcome)).fold(0, |bits, o| bits | 1 << o as u8)
 }
 
-/// A spec whose first column is at `first`, in the order of `spec.sql`.
+/// A spec whose first column is at `first`, in the order of `spec_columns.sql`.
 pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<JobSpec, SqlError> {
     Ok(JobSpec {
         job_type: job_type(text(row, first)?)?,

@@ -1,4 +1,4 @@
-//! The prepared statements of a connection, one per file in `sql/`. They are prepared once, so that the hot path
+//! The prepared statements of a connection, from the files in `sql/`. They are prepared once, so that the hot path
 //! looks up no SQL text.
 
 use rusqlite::{Connection, PrepFlags, Statement};
@@ -6,6 +6,21 @@ use rusqlite::{Connection, PrepFlags, Statement};
 fn prepare<'c>(conn: &'c Connection, sql: &str) -> rusqlite::Result<Statement<'c>> {
     conn.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)
 }
+
+/// The text of a statement. The statements that read whole jobs or specs share the list of columns.
+macro_rules! sql {
+    (job) => { $crate::statements::sql!(of_jobs "sql/job.sql") };
+    (list) => { $crate::statements::sql!(of_jobs "sql/list.sql") };
+    (open_jobs) => { $crate::statements::sql!(of_jobs "sql/open_jobs.sql") };
+    (export_jobs) => { $crate::statements::sql!(of_jobs "sql/export_jobs.sql") };
+    (spec) => { concat!("SELECT\n", include_str!("sql/spec_columns.sql"), include_str!("sql/spec.sql")) };
+    (of_jobs $file:literal) => {
+        concat!(include_str!("sql/select_job.sql"), include_str!("sql/spec_columns.sql"), include_str!($file))
+    };
+    ($name:ident) => { include_str!(concat!("sql/", stringify!($name), ".sql")) };
+}
+
+pub(crate) use sql;
 
 macro_rules! statements {
     ($(#[$doc:meta])* $set:ident: $($name:ident)*) => {
@@ -19,7 +34,7 @@ macro_rules! statements {
             pub(crate) fn prepare(conn: &'c Connection) -> rusqlite::Result<$set<'c>> {
                 Ok($set {
                     conn,
-                    $($name: prepare(conn, include_str!(concat!("sql/", stringify!($name), ".sql")))?,)*
+                    $($name: prepare(conn, sql!($name))?,)*
                 })
             }
         }
@@ -90,11 +105,8 @@ mod tests {
                 include_str!("sql/success_since.sql"),
                 "SEARCH specs USING COVERING INDEX specs_key (type=? AND key=?)",
             ),
-            (
-                include_str!("sql/open_jobs.sql"),
-                "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
-            ),
-            (include_str!("sql/list.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+            (sql!(open_jobs), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+            (sql!(list), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
             (include_str!("sql/select_completed.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
             (include_str!("sql/prune_idempotency_keys.sql"), "INDEX idempotency_keys_at (at<?)"),
             (include_str!("sql/prune_audit.sql"), "INDEX audit_at (at<?)"),
