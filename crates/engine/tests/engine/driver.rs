@@ -42,7 +42,7 @@ async fn a_job_goes_from_submit_to_success_through_the_driver() {
     assert_eq!(answers, [Ok(Answer::State(StateName::Succeeded))]);
     let (retried, _) = engine.retry(id).await.unwrap();
     assert_eq!(assignment(&mut session).await.attempt.job, retried.id);
-    assert!(engine.explain(retried.id).await.unwrap().to_string().contains("has not accepted yet"));
+    assert!(engine.explain(retried.id).await.unwrap().to_string().contains("has not accepted it yet"));
     engine.cancel(retried.id, Failure::new("cancelled", "")).await.unwrap();
     assert!(matches!(session.next().await, Some(SessionEvent::VacancyEnded(..))));
     assert!(matches!(session.next().await, Some(SessionEvent::Cancel(_))));

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_released_by_the_end_of_its_last_dependency() {
+    fn a_job_has_its_dependencies_met_by_the_end_of_the_last_one() {
         let mut relations = relations(&[(9, &[1, 2]), (8, &[2])]);
         assert_eq!(ended(&mut relations, 1, StateName::Succeeded), []);
         assert!(!relations.dependencies.are_met(id(9)));
