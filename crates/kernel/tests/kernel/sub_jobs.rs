@@ -2,7 +2,7 @@
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries, worker};
 use crate::slots::{Slots, answered, over, running};
-use jobhall_core::{Disposition, NewJob, StateName, Timeouts};
+use jobhall_core::{After, Disposition, NewJob, StateName, Timeouts};
 use jobhall_kernel::{Answer, Assignment, Config, Effect, Rejected, Request, Why};
 
 #[test]
@@ -305,6 +305,20 @@ fn jobs_that_wait_for_each_other_are_found_and_the_youngest_fails() {
     );
     assert_eq!(over(&mut hall, waiting), Some(vec![two]), "the other goes on");
     assert_eq!(hall.state(one), StateName::Running);
+}
+
+#[test]
+fn an_attempt_that_waits_for_a_job_that_depends_on_its_own_fails() {
+    let mut hall = Hall::new();
+    let parent = hall.submit(job("p")).unwrap().id;
+    let held = hall.take_one("w");
+    let dependent = NewJob { after: vec![After::Job(parent)], ..job("c") };
+    let child = hall.call("w", &held, "one", dependent).unwrap().id;
+    hall.wait("w", &held);
+    let life = hall.show(parent).job.life;
+    let error = life.state.error().unwrap();
+    assert_eq!((life.state.name(), error.reason.as_str()), (StateName::Failed, "wait_cycle"));
+    assert_eq!(error.explanation, format!("job {parent} waits for job {child} waits for job {parent}"));
 }
 
 #[test]
