@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobhall_core::{Failure, JobId, NewJob, QueueName, Submitted};
+use jobhall_core::{JobId, NewJob, QueueName, Submitted};
 use jobhall_store::{JobFilter, JobPage, Prune, Store, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -33,7 +33,7 @@ use crate::job_log_events::JobLog;
 use crate::watch::{Published, Watch};
 use commit::{Heard, UnderWay, first};
 use gather::Gather;
-use job_reply::{Changed, JobReply};
+use job_reply::JobReply;
 use jobhall_core::IdMap;
 use jobhall_kernel::Config;
 use jobhall_kernel::Explanation;
@@ -187,41 +187,10 @@ impl Engine {
         }
     }
 
-    /// Submits one job, and returns it as it is then.
-    pub async fn submit_shown(&self, submit: Submit) -> Result<(Submitted, Shown), Rejected> {
-        match self.ask_job(Request::Submit(submit), None).await {
-            Ok((submitted, shown)) => Ok((submitted.ok_or_else(gone)?, shown)),
-            Err(refused) => Err(self.ended_or_none(refused).await),
-        }
-    }
-
     /// Submits one job.
     pub async fn submit_one(&self, job: NewJob) -> Result<Submitted, Rejected> {
         let submitted = self.submit(Submit { jobs: vec![job], name: None }).await?;
         submitted.first().copied().ok_or_else(gone)
-    }
-
-    /// Cancels a job, and returns it as it is then.
-    pub async fn cancel(&self, id: JobId, failure: Failure) -> Result<Shown, Rejected> {
-        self.change(id, Request::Cancel { id, failure }).await
-    }
-
-    /// Submits a new job that repeats this completed one, and returns it as it is then.
-    pub async fn retry(&self, id: JobId) -> Result<(Submitted, Shown), Rejected> {
-        let (submitted, shown) = self.ask_job(Request::Retry { id, name: None }, None).await?;
-        Ok((submitted.ok_or_else(gone)?, shown))
-    }
-
-    /// Changes a job, and returns it as it is then.
-    async fn change(&self, id: JobId, request: Request) -> Result<Shown, Rejected> {
-        Ok(self.ask_job(request, Some(id)).await?.1)
-    }
-
-    /// Sends a request that changes this job or submits one. The answer comes with the job, in one trip.
-    async fn ask_job(&self, request: Request, job: Option<JobId>) -> Result<Changed, Rejected> {
-        let (to, answer) = oneshot::channel();
-        self.send(Command::Ask(request, Reply::Job(Box::new(JobReply { to, job, submitted: None })))).await?;
-        answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Returns everything that is known about a job.

@@ -25,7 +25,7 @@ pub(crate) async fn call(
     let queue = app.engine.show(word.attempt.job).await?.job.spec.queue.clone();
     let mut job = sub_job.job.clone();
     job.queue.get_or_insert_with(|| queue.to_string());
-    // The submitter of the parent is unknown here, so the process can access only the queue of its own job.
+    // The submitter of the parent is unknown here, so the process can access only the queue of the parent.
     let who = match &who.bound {
         Some(_) => {
             &Identity { scope: Scope::new(&[queue.as_str()]).map_err(ApiError::internal)?, ..who.clone() }
