@@ -180,12 +180,19 @@ async fn a_stop_at_any_moment_leaves_nothing() {
     assert!(marker.is_gone());
 }
 
+fn holds_pidfd(pid: i32) -> bool {
+    let links = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors").flatten();
+    links.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|link| link.ends_with("anon_inode:[pidfd]"))
+}
+
 #[tokio::test]
 async fn many_commands_leave_no_descriptor_and_no_zombie() {
     let slots = slots(1);
     let descriptors = |pid: i32| std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
     let first = RunningSlot::start(&slots).await;
     let (supervisor, monitor) = (first.supervisor, first.monitor);
+    // A command can run before the monitor has opened the descriptor on which it waits for the supervisor.
+    eventually("the monitor waits for the supervisor", || holds_pidfd(monitor)).await;
     let before = (descriptors(supervisor), descriptors(monitor));
     first.release().await;
     for number in 0..200 {
