@@ -49,8 +49,9 @@ impl Customer {
     /// Without an idempotency key: if the connection breaks, the outcome is unknown.
     async fn submit(&mut self) {
         let jobs = [self.job(true)];
-        let request =
-            Request::Submit(Submit { jobs: jobs.iter().map(asked).collect::<Vec<_>>(), name: None });
+        let request = Request::Submit {
+            submit: Submit { jobs: jobs.iter().map(asked).collect::<Vec<_>>(), name: None },
+        };
         self.record.sent(&request);
         match self.client.submit_many(&jobs, None).await {
             Ok(answers) => self.submitted(request, &answers),
@@ -78,8 +79,9 @@ impl Customer {
 
     async fn named(&mut self, jobs: &[SubmitJob], key: &str, body: u128) {
         let name = IdempotencyKey { scope: "admin".to_owned(), key: key.to_owned(), body };
-        let request =
-            Request::Submit(Submit { jobs: jobs.iter().map(asked).collect::<Vec<_>>(), name: Some(name) });
+        let request = Request::Submit {
+            submit: Submit { jobs: jobs.iter().map(asked).collect::<Vec<_>>(), name: Some(name) },
+        };
         self.record.sent(&request);
         loop {
             match self.client.submit_many(jobs, Some(key)).await {
@@ -146,7 +148,7 @@ impl Customer {
                 assert_eq!(first, shown, "job {id} was completed and changed");
             }
             Ok(_) => {}
-            Err(error) => self.record.refused(Request::Show(job_id(id)), &error),
+            Err(error) => self.record.refused(Request::Show { id: job_id(id) }, &error),
         }
     }
 }

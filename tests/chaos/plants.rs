@@ -5,7 +5,7 @@ use jobhall_core::{
     AttemptId, Disposition, Failure, Job, JobId, JobSpec, JobStatus, Json, Key, LeaseId, State, StateName,
     Time,
 };
-use jobhall_engine::{Answer, Rejected, Request};
+use jobhall_engine::{Answer, AttemptRef, Rejected, Request};
 use jobhall_sim::Invariant;
 use jobhall_store::{Block, FeedEntry, FeedRow};
 
@@ -127,7 +127,9 @@ fn change(aftermath: &mut Aftermath, id: JobId, change: impl FnOnce(&mut JobSpec
 fn other_spec(aftermath: &mut Aftermath) -> bool {
     // Only a submit without an idempotency key returns the disposition of each job.
     let unnamed = aftermath.book.entries.iter().find_map(|entry| match entry {
-        Entry::Heard(Request::Submit(submit), Ok(Answer::Submitted(answers)), _) if submit.name.is_none() => {
+        Entry::Heard(Request::Submit { submit }, Ok(Answer::Submitted(answers)), _)
+            if submit.name.is_none() =>
+        {
             (answers[0].disposition == Disposition::Created).then_some(answers[0].id)
         }
         _ => None,
@@ -186,8 +188,7 @@ fn given_twice(aftermath: &mut Aftermath) -> bool {
 
 fn unreported(aftermath: &mut Aftermath) -> bool {
     let Some(attempt) = own_attempt(aftermath) else { return false };
-    let about =
-        |request: &Request| matches!(request, Request::Report { attempt: told, .. } if *told == attempt);
+    let about = |request: &Request| matches!(request, Request::Report { of: AttemptRef { attempt: told, .. }, .. } if *told == attempt);
     aftermath.book.entries.retain(|entry| match entry {
         Entry::Sent(request) | Entry::Heard(request, ..) => !about(request),
         Entry::Assigned(..) => true,
@@ -233,7 +234,7 @@ fn two_holders(aftermath: &mut Aftermath) -> bool {
 
 fn two_answers(aftermath: &mut Aftermath) -> bool {
     aftermath.book.entries.iter_mut().any(|entry| match entry {
-        Entry::Heard(Request::Submit(submit), Ok(Answer::Submitted(answers)), _)
+        Entry::Heard(Request::Submit { submit }, Ok(Answer::Submitted(answers)), _)
             if submit.name.is_some() && answers.len() > 1 =>
         {
             answers.swap(0, 1);

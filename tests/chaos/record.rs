@@ -8,7 +8,7 @@ use jobhall_client::ClientError;
 use jobhall_core::{
     AttemptId, EventName, IllegalTransition, JobId, Json, LeaseId, NewJob, StateName, Time, WorkerName,
 };
-use jobhall_engine::{Answer, Rejected, Request};
+use jobhall_engine::{Answer, AttemptRef, Rejected, Request};
 use jobhall_protocol::{self as wire, Code};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -84,11 +84,13 @@ impl Record {
             return self.count("unknown, the connection broke");
         };
         let refused = match (problem.code, &request) {
-            (Code::LeaseLost, Request::Report { attempt, .. } | Request::Accept { attempt, .. }) => {
-                Rejected::LeaseLost(*attempt)
-            }
+            (
+                Code::LeaseLost,
+                Request::Report { of: AttemptRef { attempt, .. }, .. }
+                | Request::Accept { of: AttemptRef { attempt, .. }, .. },
+            ) => Rejected::LeaseLost(*attempt),
             (Code::NotFound, request) => Rejected::NoSuchJob(job_of(request)),
-            (Code::KeyHeld, Request::Submit(submit)) => {
+            (Code::KeyHeld, Request::Submit { submit }) => {
                 let holder = problem.detail.rsplit(' ').next().and_then(|id| id.parse().ok()).unwrap();
                 Rejected::KeyHeld { job_type: submit.jobs[0].job_type.clone(), holder: job_id(holder) }
             }
@@ -119,8 +121,9 @@ impl Record {
 
 fn job_of(request: &Request) -> JobId {
     match request {
-        Request::Cancel { id, .. } | Request::Retry { id, .. } | Request::Show(id) => *id,
-        Request::Report { attempt, .. } | Request::Accept { attempt, .. } => attempt.job,
+        Request::Cancel { id, .. } | Request::Retry { id, .. } | Request::Show { id } => *id,
+        Request::Report { of: AttemptRef { attempt, .. }, .. }
+        | Request::Accept { of: AttemptRef { attempt, .. }, .. } => attempt.job,
         other => panic!("not found is no answer to {other:?}"),
     }
 }

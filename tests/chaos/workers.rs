@@ -103,7 +103,9 @@ impl Hand {
         match self.client.accept(task.lease()).await {
             Ok(_) => true,
             Err(error) => {
-                let request = Request::Accept { worker: worker(), attempt: task.id, lease: task.lease };
+                let request = Request::Accept {
+                    of: jobhall_engine::AttemptRef { worker: worker(), attempt: task.id, lease: task.lease },
+                };
                 self.record.refused(request, &error);
                 false
             }
@@ -212,8 +214,10 @@ impl Hand {
 
     /// Reports the outcome until it is answered; returns whether it was accepted.
     async fn tell(&self, task: &Task, report: &Report) -> bool {
-        let request =
-            Request::Report { worker: worker(), attempt: task.id, lease: task.lease, report: report.clone() };
+        let request = Request::Report {
+            of: jobhall_engine::AttemptRef { worker: worker(), attempt: task.id, lease: task.lease },
+            report: report.clone(),
+        };
         self.record.sent(&request);
         loop {
             match self.client.outcome(task.lease(), &on_the_wire(report)).await {

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use jobhall_bench_raw_store::machine::{Sample, median};
 use jobhall_core::needs::{Abilities, Accepts, Needs};
 use jobhall_core::{Job, JobId, JobSpec, JobStatus, QueueName, Time, TypeName, WorkerName};
-use jobhall_engine::{Answer, Config, Effect, Kernel, Mono, Now, Request, SessionId, StoreReply, Ticket};
+use jobhall_engine::{
+    Config, Effect, Kernel, Mono, Now, OpenedSession, Request, SessionId, StoreReply, TypedAnswer,
+};
 use jobhall_store::{Committed, Done, Unit};
 use serde_json::{Value, json};
 
@@ -99,7 +101,7 @@ fn one_kernel(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
     for n in 0..VACANCIES {
         let request = Request::Vacancy { session, slots: 1, wait_ms: WAIT_MS };
         let begun = Instant::now();
-        kernel.ask(now, request, Ticket(100 + n));
+        kernel.ask(now, request.typed(100 + n));
         let decided = kernel.take_commit();
         times.push(begun.elapsed());
         let (number, units) = decided.ok_or("a vacancy got no job")?;
@@ -128,10 +130,10 @@ fn open_session(kernel: &mut Kernel, now: Now, accepts: &str) -> Result<SessionI
         accepts: Accepts::parse(accepts).map_err(|error| error.to_string())?,
         attempts: Vec::new(),
     };
-    kernel.ask(now, request, Ticket(1));
+    kernel.ask(now, request.typed(1));
     let effects = kernel.take_effects();
     let session = effects.iter().find_map(|effect| match effect {
-        Effect::Answer(_, Ok(Answer::Session { session, .. })) => Some(*session),
+        Effect::Answer(TypedAnswer::Session(_, Ok(OpenedSession { session, .. }))) => Some(*session),
         _ => None,
     });
     Ok(session.ok_or("no session")?)

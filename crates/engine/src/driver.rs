@@ -14,6 +14,7 @@ mod gather;
 mod groups;
 mod job_reply;
 mod mailbox;
+mod replies;
 mod session;
 mod woken;
 
@@ -33,17 +34,17 @@ use crate::job_log_events::JobLog;
 use crate::watch::{Published, Watch};
 use commit::{Heard, UnderWay, first};
 use gather::Gather;
-use job_reply::JobReply;
 use jobhall_core::IdMap;
 use jobhall_kernel::Config;
 use jobhall_kernel::Explanation;
 use jobhall_kernel::Now;
 use jobhall_kernel::Tally;
-use jobhall_kernel::{Answer, Rejected, Shown};
+use jobhall_kernel::{Answer, Rejected, Reply, Shown};
 use jobhall_kernel::{Counts, Takers};
-use jobhall_kernel::{Effect, SessionId, Ticket};
+use jobhall_kernel::{Effect, SessionId, Ticket, WorkerUse};
+use jobhall_kernel::{HallRequest, JobRequest, Request, SessionRequest, Submit, TypedRequest};
 use jobhall_kernel::{Kernel, StoreReply, StoreRequest};
-use jobhall_kernel::{Request, Submit};
+use replies::Replies;
 use woken::Woken;
 
 pub use gather::Answers;
@@ -75,21 +76,12 @@ pub enum EngineError {
     Rejected(#[from] Rejected),
 }
 
-/// A request with the channel for its answer.
-enum Command {
-    Ask(Request, Reply),
-    Stop,
-}
+/// Passes a request to the kernel, and its answer to the caller.
+type Ask = Box<dyn FnOnce(&mut Driver, Now) + Send>;
 
-/// The destination of an answer.
-enum Reply {
-    One(oneshot::Sender<Result<Answer, Rejected>>),
-    /// The answer to a new session, with the channel to its worker.
-    Session(oneshot::Sender<Result<Answer, Rejected>>, mailbox::Sender),
-    /// One of several answers that are returned together once all have arrived.
-    Part(Arc<Gather>, usize),
-    /// The job that the request has changed or submitted, as it is then.
-    Job(Box<JobReply>),
+enum Command {
+    Ask(Ask),
+    Stop,
 }
 
 /// A handle to the engine. All clones refer to the same engine.
@@ -137,14 +129,13 @@ impl Engine {
             clock: Box::new(clock),
             store: store.clone(),
             published: published.clone(),
-            replies: IdMap::default(),
+            replies: Replies::default(),
             sessions: IdMap::default(),
             under_way: VecDeque::new(),
             heard: VecDeque::new(),
             last_rows: 0,
             more: false,
             told: mpsc::unbounded_channel(),
-            tickets: 0,
             stopping: false,
             why,
         };
@@ -153,10 +144,33 @@ impl Engine {
     }
 
     /// Sends a request and waits for its answer.
-    pub async fn ask(&self, request: Request) -> Result<Answer, Rejected> {
+    pub async fn ask<T: Reply>(
+        &self,
+        request: impl FnOnce(Ticket<T>) -> TypedRequest + Send + 'static,
+    ) -> Result<T, Rejected> {
         let (to, answer) = oneshot::channel();
-        self.send(Command::Ask(request, Reply::One(to))).await?;
+        // The caller may have given up meanwhile.
+        let waiter = |_: &mut Driver, result| drop(to.send(result));
+        self.send(Command::Ask(Box::new(|driver, now| driver.ask(now, request, Box::new(waiter))))).await?;
         answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Sends requests of one kind at once; the answers are returned together, in order.
+    async fn ask_each<T: Reply, F>(
+        &self,
+        requests: impl ExactSizeIterator<Item = F>,
+    ) -> Result<Vec<Result<T, Rejected>>, Rejected>
+    where
+        F: FnOnce(Ticket<T>) -> TypedRequest + Send + 'static,
+    {
+        let (gather, answers) = Gather::of(requests.len());
+        for (at, request) in requests.enumerate() {
+            let gather = gather.clone();
+            let waiter = move |_: &mut Driver, result| gather.put(at, result);
+            self.send(Command::Ask(Box::new(|driver, now| driver.ask(now, request, Box::new(waiter)))))
+                .await?;
+        }
+        answers.await
     }
 
     /// Sends many requests at once; the answers are returned together, in order.
@@ -169,7 +183,9 @@ impl Engine {
     pub async fn begin_many(&self, requests: Vec<Request>) -> Result<Answers, Rejected> {
         let (gather, answers) = Gather::of(requests.len());
         for (at, request) in requests.into_iter().enumerate() {
-            self.send(Command::Ask(request, Reply::Part(gather.clone(), at))).await?;
+            let gather = gather.clone();
+            self.send(Command::Ask(Box::new(move |driver, now| driver.ask_part(now, request, gather, at))))
+                .await?;
         }
         Ok(answers)
     }
@@ -180,10 +196,9 @@ impl Engine {
 
     /// Submits jobs, all or nothing.
     pub async fn submit(&self, submit: Submit) -> Result<Vec<Submitted>, Rejected> {
-        match self.ask(Request::Submit(submit)).await {
-            Ok(Answer::Submitted(submitted)) => Ok(submitted),
-            Ok(other) => Err(unexpected(&other)),
+        match self.ask(|to| TypedRequest::Hall(HallRequest::Submit { submit, to })).await {
             Err(refused) => Err(self.ended_or_none(refused).await),
+            submitted => submitted,
         }
     }
 
@@ -195,34 +210,33 @@ impl Engine {
 
     /// Returns everything that is known about a job.
     pub async fn show(&self, id: JobId) -> Result<Shown, Rejected> {
-        match self.ask(Request::Show(id)).await? {
-            Answer::Shown(shown) => Ok(*shown),
-            other => Err(unexpected(&other)),
-        }
+        Ok(*self.ask(move |to| TypedRequest::Job(id, JobRequest::Show { to })).await?)
+    }
+
+    /// Returns everything that is known about each of these jobs.
+    pub async fn show_each(&self, ids: &[JobId]) -> Result<Vec<Result<Box<Shown>, Rejected>>, Rejected> {
+        let show = |&id: &JobId| move |to| TypedRequest::Job(id, JobRequest::Show { to });
+        self.ask_each(ids.iter().map(show)).await
     }
 
     /// Returns why a job is not running.
     pub async fn explain(&self, id: JobId) -> Result<Explanation, Rejected> {
-        match self.ask(Request::Explain(id)).await? {
-            Answer::Explained(explanation) => Ok(*explanation),
-            other => Err(unexpected(&other)),
-        }
+        Ok(*self.ask(move |to| TypedRequest::Job(id, JobRequest::Explain { to })).await?)
     }
 
     /// Returns all counts.
     pub async fn counts(&self) -> Result<Counts, Rejected> {
-        match self.ask(Request::Counts).await? {
-            Answer::Counts(counts) => Ok(*counts),
-            other => Err(unexpected(&other)),
-        }
+        Ok(*self.ask(|to| TypedRequest::Hall(HallRequest::Counts { to })).await?)
+    }
+
+    /// Returns the resources in use of every worker.
+    pub async fn workers(&self) -> Result<Vec<WorkerUse>, Rejected> {
+        self.ask(|to| TypedRequest::Hall(HallRequest::Workers { to })).await
     }
 
     /// Returns one queue, or none if it is unknown: it has no open job and had none recently.
     pub async fn queue(&self, name: QueueName) -> Result<Option<(Tally, Takers)>, Rejected> {
-        match self.ask(Request::Queue(name)).await? {
-            Answer::Queue(found) => Ok(found),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(|to| TypedRequest::Hall(HallRequest::Queue { name, to })).await
     }
 
     /// Returns queues by name, after this one.
@@ -231,10 +245,7 @@ impl Engine {
         after: Option<QueueName>,
         limit: usize,
     ) -> Result<Vec<(QueueName, Tally)>, Rejected> {
-        match self.ask(Request::Queues { after, limit }).await? {
-            Answer::Queues(found) => Ok(found),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(move |to| TypedRequest::Hall(HallRequest::Queues { after, limit, to })).await
     }
 
     /// Lists jobs as stored, newest first.
@@ -249,10 +260,7 @@ impl Engine {
 
     /// Removes those of these jobs that are completed, and returns how many were removed.
     pub async fn remove(&self, ids: Vec<JobId>) -> Result<u64, Rejected> {
-        match self.ask(Request::Remove(ids)).await? {
-            Answer::Removed(jobs) => Ok(jobs),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(|to| TypedRequest::Hall(HallRequest::Remove { ids, to })).await
     }
 
     /// Follows the feed after this position; 0 is the beginning.
@@ -280,16 +288,12 @@ fn gone() -> Rejected {
     Rejected::Stopped(SHUT_DOWN.to_owned())
 }
 
-fn unexpected(answer: &Answer) -> Rejected {
-    Rejected::Stopped(format!("it gave an answer of another kind: {answer:?}"))
-}
-
 struct Driver {
     kernel: Kernel,
     clock: Box<dyn Clock>,
     store: Arc<dyn Store>,
     published: broadcast::Sender<Published>,
-    replies: IdMap<Ticket, Reply>,
+    replies: Replies,
     sessions: IdMap<SessionId, mailbox::Sender>,
     under_way: VecDeque<UnderWay>,
     /// Replies of the store that the kernel has not fully processed, oldest first.
@@ -299,7 +303,6 @@ struct Driver {
     /// Whether requests are pending that were not taken yet.
     more: bool,
     told: (mpsc::UnboundedSender<StoreReply>, mpsc::UnboundedReceiver<StoreReply>),
-    tickets: u64,
     stopping: bool,
     /// Publishes why the engine stopped.
     why: watch::Sender<Option<String>>,
@@ -356,16 +359,7 @@ impl Driver {
 
     fn command(&mut self, now: Now, command: Command) {
         match command {
-            Command::Ask(request, reply) => {
-                if request.is_overview() {
-                    // The view must not be older than what the feed has published.
-                    self.pass_on_all(now);
-                }
-                self.tickets += 1;
-                let ticket = Ticket(self.tickets);
-                self.replies.insert(ticket, reply);
-                self.kernel.ask(now, request, ticket);
-            }
+            Command::Ask(ask) => ask(self, now),
             Command::Stop => self.stopping = true,
         }
     }
@@ -422,7 +416,7 @@ impl Driver {
 
     fn effect(&mut self, effect: Effect) {
         match effect {
-            Effect::Answer(ticket, answer) => self.answer(ticket, answer),
+            Effect::Answer(answer) => self.answer(answer),
             Effect::Live(id, state) => {
                 let _ = self.published.send(Published::Live(id, state));
             }
@@ -452,25 +446,8 @@ impl Driver {
         let Some(worker) = self.sessions.get(&session) else { return };
         if worker.send(event).is_err() {
             self.sessions.remove(&session);
-            self.tickets += 1;
-            self.kernel.ask(self.clock.now(), Request::Disconnect(session), Ticket(self.tickets));
-        }
-    }
-
-    fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
-        match self.replies.remove(&ticket) {
-            Some(Reply::One(to)) => {
-                let _ = to.send(answer);
-            }
-            Some(Reply::Session(to, events)) => {
-                if let Ok(Answer::Session { session, .. }) = &answer {
-                    self.sessions.insert(*session, events);
-                }
-                let _ = to.send(answer);
-            }
-            Some(Reply::Part(gather, at)) => gather.put(at, answer),
-            Some(Reply::Job(reply)) => self.answer_job(*reply, answer),
-            None => {}
+            let disconnect = |to| TypedRequest::Session(session, SessionRequest::Disconnect { to });
+            self.ask(self.clock.now(), disconnect, Box::new(|_, _| {}));
         }
     }
 }

@@ -5,4 +5,5 @@ pub(crate) mod config;
 pub(crate) mod effect;
 pub(crate) mod observer;
 pub(crate) mod request;
+pub(crate) mod ticket;
 pub(crate) mod time;

@@ -189,7 +189,7 @@ impl Commits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::TaskKind;
+    use crate::kernel::HallTask;
 
     fn unlinked(commits: &mut Commits) -> Result<(), (Pending, String)> {
         commits.send(Unit::default(), Pending::Unlinked)
@@ -237,7 +237,7 @@ mod tests {
         assert!(commits.lets_match());
         commits.rest(Mono(9));
         commits.failed(Mono(4), "full".to_owned());
-        commits.postpone(TaskKind::ReadEnds(Vec::new()).into());
+        commits.postpone(HallTask::ReadEnds(Vec::new()).into());
         assert_eq!((commits.lets_match(), commits.resting_until()), (false, Some(Mono(9))));
         assert_eq!(commits.resume().len(), 1);
         assert!(commits.lets_match() && commits.resume().is_empty());

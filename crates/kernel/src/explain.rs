@@ -9,7 +9,7 @@ use jobhall_core::{
     Windows, WorkerName,
 };
 
-use crate::api::answer::{Answer, Rejected};
+use crate::api::answer::Rejected;
 use crate::jobs::entry::{Entry, Placed};
 use crate::kernel::Kernel;
 use crate::limits::LimitOf;
@@ -144,17 +144,17 @@ pub struct Explanation {
 }
 
 impl Kernel {
-    pub(crate) fn explain(&self, id: JobId) -> Result<Answer, Rejected> {
+    pub(crate) fn explain(&self, id: JobId) -> Result<Box<Explanation>, Rejected> {
         let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
         let explanation =
             Explanation { id, state: entry.life.name(self.env.wall()), why: self.why(id, entry) };
-        Ok(Answer::Explained(Box::new(explanation)))
+        Ok(Box::new(explanation))
     }
 
-    pub(crate) fn explain_completed(&mut self, id: JobId) -> Result<Answer, Rejected> {
+    pub(crate) fn explain_completed(&mut self, id: JobId) -> Result<Box<Explanation>, Rejected> {
         let (job, _) = self.jobs.completed(id).ok_or(Rejected::NoSuchJob(id))?;
         let state = job.life.state.name();
-        Ok(Answer::Explained(Box::new(Explanation { id, state, why: vec![Why::Completed(state)] })))
+        Ok(Box::new(Explanation { id, state, why: vec![Why::Completed(state)] }))
     }
 
     fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {

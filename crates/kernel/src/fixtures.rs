@@ -9,7 +9,7 @@ use jobhall_core::{
 
 use crate::jobs::entry::{Busy, Entry, Placed, Shared};
 use crate::jobs::windows::Timed;
-use crate::kernel::{Task, TaskKind};
+use crate::kernel::{JobTask, JobWork, Task};
 use crate::matching::board::{Board, Rank};
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -68,15 +68,15 @@ pub(crate) fn assigned() -> JobStatus {
 }
 
 /// A task that is recognised by this number.
-pub(crate) fn task(n: u64) -> Task {
-    TaskKind::Orphan(id(n)).into()
+pub(crate) fn task<T: From<JobTask>>(n: u64) -> T {
+    JobTask { id: id(n), work: JobWork::Orphan, rounds: 0, read: None }.into()
 }
 
 /// The numbers of such tasks.
-pub(crate) fn numbers(tasks: &[Task]) -> Vec<u64> {
-    let number = |task: &Task| match task.what {
-        TaskKind::Orphan(id) => id.get(),
-        _ => panic!("{task:?}"),
+pub(crate) fn numbers<T: Clone + Into<Task>>(tasks: &[T]) -> Vec<u64> {
+    let number = |task: &T| match task.clone().into() {
+        Task::Job(JobTask { id, .. }) => id.get(),
+        task @ Task::Hall(_) => panic!("{task:?}"),
     };
     tasks.iter().map(number).collect()
 }

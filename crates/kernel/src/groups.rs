@@ -12,12 +12,11 @@ use jobhall_core::{
 };
 use jobhall_store::{Conflict, GroupWrite, Member, Unit};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::Ticket;
-use crate::api::request::Request;
+use crate::api::answer::{Rejected, Reply, TypedAnswer};
+use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::groups::membership::Membership;
-use crate::kernel::{Kernel, TaskKind};
+use crate::kernel::{HallTask, Kernel};
 use crate::relations::cascade::CascadeCause;
 
 pub(crate) use retry::Fill;
@@ -79,12 +78,27 @@ impl ShownGroup {
     }
 }
 
+/// A request to close a group, or to cancel it for this reason.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupChange {
+    pub id: GroupId,
+    pub cancel: Option<Failure>,
+    pub to: Ticket<Box<ShownGroup>>,
+}
+
+impl GroupChange {
+    /// The answer that rejects it.
+    pub fn rejected(&self, why: Rejected) -> TypedAnswer {
+        Reply::answer(self.to, Err(why))
+    }
+}
+
 /// A write of a group in flight.
 #[derive(Debug)]
 pub(crate) struct GroupPending {
     group: Group,
     /// The request that caused it; none if the engine did.
-    asked: Option<(Request, Ticket)>,
+    asked: Option<GroupChange>,
 }
 
 impl Kernel {
@@ -129,9 +143,9 @@ impl Kernel {
         if open.group.is_joinable() { Ok(()) } else { Err(Rejected::GroupClosed(id)) }
     }
 
-    pub(crate) fn show_group(&self, id: GroupId) -> Result<Answer, Rejected> {
+    pub(crate) fn show_group(&self, id: GroupId) -> Result<Box<ShownGroup>, Rejected> {
         let open = self.groups.get(id).ok_or(Rejected::NoSuchGroup(id))?;
-        Ok(Answer::Group(Box::new(ShownGroup::new(open.group.clone(), open.counts))))
+        Ok(Box::new(ShownGroup::new(open.group.clone(), open.counts)))
     }
 
     /// Every group that has not ended, with the counts of its members, by id.
@@ -143,29 +157,25 @@ impl Kernel {
     }
 
     /// Closes or cancels an open group: one write, then its consequences.
-    pub(crate) fn change_group(&mut self, request: Request, ticket: Ticket) {
-        let (id, cancel) = match &request {
-            Request::CloseGroup(id) => (*id, None),
-            Request::CancelGroup { id, failure } => (*id, Some(failure)),
-            _ => return,
-        };
+    pub(crate) fn change_group(&mut self, change: GroupChange) {
+        let (id, to) = (change.id, change.to);
         let Some(open) = self.groups.get(id) else {
-            return self.answer(ticket, Err(Rejected::NoSuchGroup(id)));
+            return self.answer(to, Err(Rejected::NoSuchGroup(id)));
         };
         if open.busy {
-            return self.groups.line_up(id, TaskKind::Request(request, ticket).into());
+            return self.groups.line_up(id, HallTask::ChangeGroup(Box::new(change)).into());
         }
-        let cancel = open.group.cancel.clone().or_else(|| cancel.cloned());
+        let cancel = open.group.cancel.clone().or_else(|| change.cancel.clone());
         if open.group.closed && open.group.cancel == cancel {
-            let answer = self.show_group(id);
-            return self.answer(ticket, answer);
+            let shown = self.show_group(id);
+            return self.answer(to, shown);
         }
         let group = Group { closed: true, cancel, ..open.group.clone() };
-        self.write_group(group, Some((request, ticket)));
+        self.write_group(group, Some(change));
     }
 
     /// Sends the new state of a group, decided on its state in memory.
-    fn write_group(&mut self, mut group: Group, asked: Option<(Request, Ticket)>) {
+    fn write_group(&mut self, mut group: Group, asked: Option<GroupChange>) {
         let Some(expected) = self.groups.begin_write(group.id) else { return };
         group.rev = expected + 1;
         let write = GroupWrite { expected, group: group.clone() };
@@ -177,9 +187,9 @@ impl Kernel {
         let GroupPending { group, asked } = pending;
         let (id, ended) = (group.id, group.end.is_some());
         let Some(marked) = self.groups.stored(group) else { return };
-        if let Some((_, ticket)) = asked {
-            let answer = self.show_group(id);
-            self.answer(ticket, answer);
+        if let Some(change) = asked {
+            let shown = self.show_group(id);
+            self.answer(change.to, shown);
         }
         if ended {
             self.groups.open.remove(&id);
@@ -229,10 +239,10 @@ impl Kernel {
         }
         self.free_group(id);
         if self.groups.fills.contains_key(&id) {
-            self.enqueue(TaskKind::Fill(id).into());
+            self.enqueue(HallTask::Fill(id));
         }
-        if let Some((request, ticket)) = pending.asked {
-            self.enqueue(TaskKind::Request(request, ticket).into());
+        if let Some(change) = pending.asked {
+            self.enqueue(HallTask::ChangeGroup(Box::new(change)));
         }
     }
 
@@ -240,9 +250,9 @@ impl Kernel {
         let id = pending.group.id;
         self.groups.write_failed(id);
         match &pending.asked {
-            Some((_, ticket)) => self.answer(*ticket, Err(refused)),
-            None if self.groups.fills.contains_key(&id) => self.commits.postpone(TaskKind::Fill(id).into()),
-            None => self.commits.postpone(TaskKind::LookAtGroup(id).into()),
+            Some(change) => self.answer(change.to, Err(refused)),
+            None if self.groups.fills.contains_key(&id) => self.commits.postpone(HallTask::Fill(id).into()),
+            None => self.commits.postpone(HallTask::LookAtGroup(id).into()),
         }
         for task in self.groups.take_line(id) {
             self.enqueue(task);

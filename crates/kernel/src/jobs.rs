@@ -24,7 +24,7 @@ use crate::jobs::entry::{Entry, Placed};
 use crate::jobs::ids::{IdHash, IdMap};
 use crate::jobs::open::Open;
 use crate::jobs::specs::Specs;
-use crate::kernel::{Reading, Task};
+use crate::kernel::{JobTask, Reading, Task};
 use crate::stats::counts::Totals;
 use crate::stats::queues::ready_since;
 
@@ -114,11 +114,13 @@ impl Jobs {
     pub fn take_waiting(&mut self) -> Vec<Task> {
         let in_line = std::mem::take(&mut self.in_line).into_values().flatten();
         let reading = std::mem::take(&mut self.reading).into_values();
-        in_line.chain(reading.flat_map(|reading| reading.now.into_iter().chain(reading.later))).collect()
+        in_line
+            .chain(reading.flat_map(|reading| reading.now.into_iter().chain(reading.later)).map(Task::from))
+            .collect()
     }
 
     /// Adds a task to the reads of a job. Returns whether a read is to be requested.
-    pub fn read_for(&mut self, id: JobId, task: Task) -> bool {
+    pub fn read_for(&mut self, id: JobId, task: JobTask) -> bool {
         match self.reading.get_mut(&id) {
             // A read in flight may be older than what the task knows, so the task gets a new read.
             Some(reading) => {
@@ -134,7 +136,7 @@ impl Jobs {
 
     /// Takes the tasks that a read was made for. Returns also whether another read is to be requested, because others
     /// arrived meanwhile.
-    pub fn readers(&mut self, id: JobId) -> (Vec<Task>, bool) {
+    pub fn readers(&mut self, id: JobId) -> (Vec<JobTask>, bool) {
         let Some(Reading { now, later }) = self.reading.remove(&id) else { return (Vec::new(), false) };
         let again = !later.is_empty();
         if again {

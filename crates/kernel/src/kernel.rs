@@ -3,23 +3,24 @@
 mod agenda;
 mod dispatch;
 mod env;
+mod task;
 
 use std::fmt;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{
-    AttemptId, Failure, Group, GroupId, Job, JobId, LeaseId, PastAttempt, ScheduleName, Time,
-};
+use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt, Time};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Member, Prune, Pruned, StoreError, Unit};
 
 pub(crate) use agenda::{Agenda, AgendaItem};
 use env::Env;
+pub(crate) use task::{HallTask, JobTask, JobWork, Read, Reading, Task};
 
-use crate::api::answer::{Answer, Rejected};
+use crate::api::answer::{GroupCreated, Rejected, Reply};
 use crate::api::config::Config;
-use crate::api::effect::{Effect, SessionId, Ticket};
+use crate::api::effect::Effect;
 use crate::api::observer::Observer;
-use crate::api::request::{IdempotencyKey, Request};
+use crate::api::request::{IdempotencyKey, TypedRequest};
+use crate::api::ticket::Ticket;
 use crate::api::time::Now;
 use crate::commits::Commits;
 use crate::commits::settle::Pending;
@@ -30,7 +31,6 @@ use crate::limits::Admission;
 use crate::matching::Fleet;
 use crate::matching::board::Board;
 use crate::relations::Relations;
-use crate::relations::cascade::CascadeCause;
 use crate::settings::Settings;
 use crate::submit::Plan;
 use crate::upkeep::Deadlines;
@@ -45,7 +45,7 @@ pub enum StoreRequest {
     /// Remove records whose retention has expired.
     Prune(Prune),
     /// Remove those of these jobs that are completed, on behalf of this ticket.
-    Remove(Ticket, Vec<JobId>),
+    Remove(Ticket<u64>, Vec<JobId>),
     /// Read a job and its ended attempts.
     Job(JobId),
     /// Read completed jobs with ids below this one, newest first.
@@ -70,7 +70,7 @@ pub enum StoreReply {
     /// The reply to [`StoreRequest::Prune`], with the jobs that it named.
     Pruned(Vec<JobId>, Result<Pruned, CommitError>),
     /// The reply to [`StoreRequest::Remove`].
-    Removed(Ticket, Vec<JobId>, Result<Pruned, CommitError>),
+    Removed(Ticket<u64>, Vec<JobId>, Result<Pruned, CommitError>),
     /// The reply to [`StoreRequest::Job`].
     Job(JobId, Result<(Option<Job>, Vec<PastAttempt>), StoreError>),
     /// The reply to [`StoreRequest::Completed`].
@@ -91,7 +91,7 @@ pub(crate) enum PendingRead {
     /// A submit that refers to jobs that are not in memory.
     Plan(Box<Plan>, Vec<JobId>),
     /// A retry of a group.
-    RetryGroup(GroupId, Option<IdempotencyKey>, Ticket),
+    RetryGroup(GroupId, Option<IdempotencyKey>, Ticket<GroupCreated>),
     /// A group that is being filled from these failed members of another group.
     Fill(GroupId, Vec<JobId>),
     /// A group whose filling from another group was interrupted by a stop, and the failed members of that other group
@@ -99,80 +99,6 @@ pub(crate) enum PendingRead {
     Resume(GroupId, GroupId, Option<Vec<JobId>>),
     /// The same, with members of the new group that are still to be read.
     Made(GroupId, Vec<JobId>),
-}
-
-/// A task that waits for a busy job, for ids, or for the store to recover.
-#[derive(Clone, Debug)]
-pub(crate) struct Task {
-    pub what: TaskKind,
-    /// How often the decision was repeated because of conflicting writes.
-    pub rounds: u8,
-    /// What was read about the job for this task.
-    pub read: Option<Read>,
-}
-
-/// What the store returned about a job.
-#[derive(Clone, Debug)]
-pub(crate) struct Read {
-    /// Whether the job exists.
-    pub found: bool,
-    /// Its ended attempts.
-    pub past: Vec<PastAttempt>,
-}
-
-/// A read in progress.
-#[derive(Debug)]
-pub(crate) struct Reading {
-    /// The tasks that the read was made for.
-    pub now: Vec<Task>,
-    /// Tasks that arrived after the read was sent; they need another read.
-    pub later: Vec<Task>,
-}
-
-/// What a [`Task`] does.
-#[derive(Clone, Debug)]
-pub(crate) enum TaskKind {
-    Request(Request, Ticket),
-    /// A submit that waits for a busy job that it must change.
-    Submit(Box<Plan>),
-    /// The assignment of this claim was not accepted in time.
-    TakeBack(JobId, u32),
-    /// The session that held this claim has ended.
-    LeaseEnd(JobId, u32, SessionId),
-    /// The worker reconnected with this attempt, which counts as accepted.
-    Keep(AttemptId, LeaseId),
-    /// Store the accepted or running state of this claim.
-    Save(JobId, u32),
-    /// All dependencies of the job have ended.
-    DependenciesMet(JobId),
-    /// End the job because of this cause.
-    Cascade(JobId, CascadeCause),
-    /// Read how these jobs, on which others depend, have ended.
-    ReadEnds(Vec<JobId>),
-    /// Check whether the group has ended.
-    LookAtGroup(GroupId),
-    /// Continue to fill a group.
-    Fill(GroupId),
-    /// Continue to fill a group whose filling was interrupted by a stop.
-    ResumeFill(GroupId, GroupId),
-    /// The time limit of this claim may have expired.
-    TimeOut(JobId, u32),
-    /// The external outcome of this claim did not arrive in time.
-    ExternalOver(JobId, u32),
-    /// The jobs that this claim waited for have ended.
-    Resume(JobId, u32),
-    /// This claim waits for itself, through other jobs.
-    Cycle(JobId, u32, Box<Failure>),
-    /// The parents that asked for this job may have ended.
-    Orphan(JobId),
-    /// The ticks of this schedule wait for ids.
-    Tick(ScheduleName),
-}
-
-impl From<TaskKind> for Task {
-    fn from(what: TaskKind) -> Task {
-        Task { what, rounds: 0, read: None }
-    }
 }
 
 /// Maximum number of times a decision is repeated because of conflicting writes.
@@ -231,10 +157,10 @@ impl Kernel {
         self.env.observe(observer);
     }
 
-    /// Handles a request; the answer is an effect with this ticket.
-    pub fn ask(&mut self, now: Now, request: Request, ticket: Ticket) {
+    /// Handles a request; the answer is an effect with its ticket.
+    pub fn ask(&mut self, now: Now, request: TypedRequest) {
         self.env.set_now(now);
-        self.enqueue(TaskKind::Request(request, ticket).into());
+        self.enqueue(request);
         self.finish_step();
     }
 
@@ -346,20 +272,7 @@ impl Kernel {
         self.commits.effect(effect);
     }
 
-    pub(crate) fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
-        self.commits.effect(Effect::Answer(ticket, answer));
-    }
-
-    /// Answers the request behind this task, if there is one.
-    pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Rejected>) {
-        match &task.what {
-            TaskKind::Request(_, ticket) => self.answer(*ticket, answer),
-            TaskKind::Submit(plan) => {
-                if let Err(refused) = answer {
-                    self.reply(plan.reply_to.clone(), Err(refused));
-                }
-            }
-            _ => {}
-        }
+    pub(crate) fn answer<T: Reply>(&mut self, to: Ticket<T>, result: Result<T, Rejected>) {
+        self.commits.effect(Effect::Answer(T::answer(to, result)));
     }
 }

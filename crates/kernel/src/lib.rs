@@ -32,11 +32,18 @@ mod stats;
 mod submit;
 pub mod upkeep;
 
-pub use api::answer::{Answer, Rejected, Shown};
+pub use api::answer::{
+    Answer, AnswerVisitor, ByReply, GroupCreated, Noted, OpenedSession, Rejected, Reply, ReplyFamily, Shown,
+    TypedAnswer, Waited,
+};
 pub use api::config::Config;
-pub use api::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
+pub use api::effect::{Assignment, Effect, Ended, SessionId, VacancyId};
 pub use api::observer::Observer;
-pub use api::request::{IdempotencyKey, Request, Submit};
+pub use api::request::{
+    AttemptRef, AttemptRequest, HallRequest, IdempotencyKey, JobRequest, Request, SessionRequest, Submit,
+    TypedRequest,
+};
+pub use api::ticket::Ticket;
 pub use api::time::{Mono, Now};
 pub use explain::{Explanation, TooLarge, UsedUp, Why, WorkerWhy};
 pub use groups::{NewGroup, ShownGroup};

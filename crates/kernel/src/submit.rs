@@ -17,14 +17,14 @@ use jobhall_core::{
 };
 use jobhall_store::{Change, Check, Insert, StoredIdempotencyKey, Unit};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::Ticket;
-use crate::api::request::Submit;
+use crate::api::answer::{GroupCreated, Rejected};
+use crate::api::request::{HallRequest, Submit};
+use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::groups::Fill;
 use crate::jobs::entry::{Busy, Shared};
-use crate::kernel::{Kernel, TaskKind};
+use crate::kernel::{HallTask, Kernel};
 use crate::matching::vacancy::Reserved;
 use crate::relations::links::external;
 use crate::relations::sub_job::Call;
@@ -61,13 +61,13 @@ pub(crate) struct Plan {
 #[derive(Clone, Debug)]
 pub(crate) enum ReplyTo {
     /// A caller outside the kernel.
-    Ticket(Ticket),
+    Ticket(Ticket<Vec<Submitted>>),
     /// A schedule whose setting is written with the plan.
     Schedule(Box<Tick>),
     /// A caller outside the kernel that creates this group.
-    Group(Box<Group>, Ticket),
+    Group(Box<Group>, Ticket<GroupCreated>),
     /// A caller outside the kernel that creates this group from the failed members of another.
-    Retry(Box<Group>, Box<Fill>, Ticket),
+    Retry(Box<Group>, Box<Fill>, Ticket<GroupCreated>),
     /// A group that is filled from these failed members of another.
     Fill(GroupId, Vec<JobId>),
 }
@@ -97,17 +97,17 @@ enum ItemAction {
 }
 
 impl Kernel {
-    pub(crate) fn submit(&mut self, submit: Submit, ticket: Ticket) {
+    pub(crate) fn submit(&mut self, submit: Submit, to: Ticket<Vec<Submitted>>) {
         if let Err(refused) = self.check_submit(&submit, 1) {
-            return self.answer(ticket, Err(refused));
+            return self.answer(to, Err(refused));
         }
         let n = submit.jobs.len();
         let Some(ids) = self.take_ids(n) else {
-            self.ids.wait(TaskKind::Request(crate::Request::Submit(submit), ticket).into());
+            self.ids.wait(HallTask::Request(HallRequest::Submit { submit, to }).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        self.submit_with(submit, ids, None, ReplyTo::Ticket(ticket));
+        self.submit_with(submit, ids, None, ReplyTo::Ticket(to));
     }
 
     /// Submits jobs with these ids, on behalf of an attempt's sub-job call if there is one.
@@ -132,7 +132,7 @@ impl Kernel {
         let n = submit.jobs.len();
         let Some(ids) = self.take_ids(n) else {
             self.free_schedule(&tick.name);
-            self.ids.wait(TaskKind::Tick(tick.name).into());
+            self.ids.wait(HallTask::Tick(tick.name).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
@@ -157,7 +157,7 @@ impl Kernel {
     pub(crate) fn send_plan(&mut self, plan: Plan) {
         let Some(mut plan) = self.survey(plan) else { return };
         if let Some(busy) = self.busy_target(&plan) {
-            let task = TaskKind::Submit(Box::new(plan)).into();
+            let task = HallTask::Submit(Box::new(plan)).into();
             return self.jobs.line_up(busy, task);
         }
         let mut unit = Unit::default();
@@ -412,10 +412,10 @@ impl Kernel {
 
     pub(crate) fn reply(&mut self, reply_to: ReplyTo, answer: Result<Vec<Submitted>, Rejected>) {
         match reply_to {
-            ReplyTo::Ticket(ticket) => self.answer(ticket, answer.map(Answer::Submitted)),
-            ReplyTo::Schedule(tick) => self.ticked(*tick, answer.map(Answer::Submitted)),
-            ReplyTo::Group(_, ticket) | ReplyTo::Retry(_, _, ticket) => {
-                self.answer(ticket, answer.map(group_created));
+            ReplyTo::Ticket(ticket) => self.answer(ticket, answer),
+            ReplyTo::Schedule(tick) => self.ticked(*tick, answer),
+            ReplyTo::Group(group, ticket) | ReplyTo::Retry(group, _, ticket) => {
+                self.answer(ticket, answer.map(|kept| group_created(group.id, kept)));
             }
             ReplyTo::Fill(group, old) => {
                 self.filled(group, old, answer.map(|jobs| jobs.iter().map(|job| job.id).collect()));

@@ -8,7 +8,6 @@ use jobhall_core::bounds::SEARCH_BYTES;
 use jobhall_core::{
     GroupId, Job, JobId, Key, Owner, QueueName, Scope, State, StateName, Tag, Time, TypeName,
 };
-use jobhall_engine::{Answer as Told, Request};
 use jobhall_protocol as wire;
 use jobhall_store::{JobFilter, JobPage};
 
@@ -133,10 +132,10 @@ fn has(job: &Job, text: &str) -> bool {
 async fn live(app: &App, mut jobs: Vec<Job>) -> Result<Vec<Job>, ApiError> {
     let ahead = |state: &State| state.held().is_some() || matches!(state, State::Blocked(_));
     let held: Vec<_> = (0..jobs.len()).filter(|&at| ahead(&jobs[at].life.state)).collect();
-    let ask = held.iter().map(|&at| Request::Show(jobs[at].id)).collect();
-    for (at, told) in held.into_iter().zip(app.engine.ask_many(ask).await?) {
+    let ids: Vec<_> = held.iter().map(|&at| jobs[at].id).collect();
+    for (at, shown) in held.into_iter().zip(app.engine.show_each(&ids).await?) {
         // A job that was removed in the meantime stays as it was read.
-        if let Ok(Told::Shown(shown)) = told {
+        if let Ok(shown) = shown {
             jobs[at] = shown.job;
         }
     }

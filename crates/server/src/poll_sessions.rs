@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, LeaseId, WorkerName};
-use jobhall_engine::{Engine, Rejected, Request, Session, SessionEvent, SessionId};
+use jobhall_engine::{Engine, Rejected, Session, SessionEvent, SessionId};
 use jobhall_protocol::{Renewed, Worker};
 use tokio::runtime::Handle;
 
@@ -127,7 +127,7 @@ impl PollSessions {
         // Without a runtime the process is exiting, and sessions end with it.
         if let (Some(session), Ok(runtime)) = (session, Handle::try_current()) {
             let engine = self.engine.clone();
-            runtime.spawn(async move { engine.ask(Request::CloseSession(session)).await });
+            runtime.spawn(async move { engine.close_session(session).await });
         }
     }
 
@@ -178,7 +178,7 @@ impl PollSessions {
 
     /// Renews a session; returns whether it exists.
     async fn renew_session(&self, session: SessionId) -> Result<bool, Rejected> {
-        match self.engine.ask(Request::Renew(session)).await {
+        match self.engine.renew(session).await {
             Ok(_) => Ok(true),
             Err(Rejected::NoSuchSession) => Ok(false),
             Err(refused) => Err(refused),

@@ -75,9 +75,9 @@ impl Sim {
             Alteration::Type(at, QueueConfig { paused, limits }) => {
                 self.set_type(*at, TypeConfig { paused: *paused, limits: limits.clone(), ..plain(*at) });
             }
-            Alteration::Hold(n) => self.call_on(*n, Request::Hold),
-            Alteration::Release(n) => self.call_on(*n, Request::Release),
-            Alteration::RunNow(n) => self.call_on(*n, Request::RunNow),
+            Alteration::Hold(n) => self.call_on(*n, |id| Request::Hold { id }),
+            Alteration::Release(n) => self.call_on(*n, |id| Request::Release { id }),
+            Alteration::RunNow(n) => self.call_on(*n, |id| Request::RunNow { id }),
             Alteration::Edit(n, priority, weight) => {
                 let edit =
                     Edit { priority: Some(*priority), throttle_factor: Some(*weight), ..Edit::default() };
@@ -90,7 +90,7 @@ impl Sim {
     pub fn let_everything_go(&mut self) {
         let held = self.checker.rows.values().filter(|job| job.life.hold && !job.life.state.is_terminal());
         let held: Vec<JobId> = held.map(|job| job.id).collect();
-        held.into_iter().for_each(|id| self.call(Request::Release(id)));
+        held.into_iter().for_each(|id| self.call(Request::Release { id }));
         for of in self.checker.configured() {
             match of {
                 LimitOf::Queue(queue) => self.call(Request::SetQueue { queue, config: None, expected: None }),

@@ -1,7 +1,7 @@
 //! Clients: they submit, cancel, retry, read and configure, and repeat requests that were not answered.
 
 use jobhall_core::{Failure, GroupId, JobId};
-use jobhall_kernel::{Answer, IdempotencyKey, Rejected, Request, Submit, Ticket};
+use jobhall_kernel::{Answer, GroupCreated, IdempotencyKey, Rejected, Request, Submit};
 
 use crate::calendar::{SCHEDULES, Wish, schedule_name};
 use crate::event::{Event, Origin};
@@ -63,20 +63,20 @@ impl Sim {
                     body: u128::from(*body),
                 });
                 let jobs = self.asked_for(jobs);
-                self.call(Request::Submit(Submit { jobs, name }));
+                self.call(Request::Submit { submit: Submit { jobs, name } });
             }
             Action::Cancel(n) => {
                 self.call_on(*n, |id| Request::Cancel { id, failure: Failure::new("cancelled", "by hand") });
             }
             Action::Retry(n) => self.call_on(*n, |id| Request::Retry { id, name: None }),
-            Action::Show(n) => self.call_on(*n, Request::Show),
-            Action::Explain(n) => self.call_on(*n, Request::Explain),
+            Action::Show(n) => self.call_on(*n, |id| Request::Show { id }),
+            Action::Explain(n) => self.call_on(*n, |id| Request::Explain { id }),
             Action::SetType(at, config) => {
                 let job_type = crate::words::type_name(*at);
                 self.call(Request::SetType { job_type, config: Some(config.clone()), expected: None });
             }
             Action::SetSchedule(at, wish) => self.set_schedule(*at, *wish),
-            Action::RunSchedule(at) => self.call(Request::RunSchedule(schedule_name(*at))),
+            Action::RunSchedule(at) => self.call(Request::RunSchedule { name: schedule_name(*at) }),
             Action::Alter(alteration) => self.alter(alteration),
             Action::Group(what) => self.group_action(what),
             trouble => self.trouble(trouble),
@@ -141,9 +141,9 @@ impl Sim {
             return;
         }
         let repeats = match &call.request {
-            Request::Submit(submit) => submit.name.is_some(),
+            Request::Submit { submit } => submit.name.is_some(),
             Request::Retry { .. }
-            | Request::RunSchedule(_)
+            | Request::RunSchedule { .. }
             | Request::CreateGroup { .. }
             | Request::RetryGroup { .. } => false,
             _ => true,
@@ -157,7 +157,7 @@ impl Sim {
     }
 
     /// A client receives its answer.
-    pub fn client_answered(&mut self, at: usize, _: Ticket, answer: &Result<Answer, Rejected>) {
+    pub fn client_answered(&mut self, at: usize, _: u64, answer: &Result<Answer, Rejected>) {
         let call = &mut self.clients.calls[at];
         let shaky =
             matches!(answer, Err(Rejected::Storage { .. } | Rejected::Stopped(_) | Rejected::Unknown(_)));
@@ -168,7 +168,7 @@ impl Sim {
         call.done = true;
         match answer {
             Ok(Answer::Submitted(jobs)) => self.clients.known.extend(jobs.iter().map(|job| job.id)),
-            Ok(Answer::GroupCreated { id, jobs }) => {
+            Ok(Answer::GroupCreated(GroupCreated { id, jobs })) => {
                 self.clients.groups.push(*id);
                 self.clients.known.extend(jobs.iter().map(|job| job.id));
             }

@@ -1,7 +1,7 @@
 //! The events of a run, their origins, and pending faults.
 
 use jobhall_core::AttemptId;
-use jobhall_kernel::{Answer, Effect, Rejected, Request, SessionId, StoreReply, Ticket};
+use jobhall_kernel::{Answer, Effect, Rejected, Request, SessionId, StoreReply};
 use jobhall_store::{CommitError, Committed, Unit};
 
 use crate::workers::Step;
@@ -12,9 +12,9 @@ pub(crate) enum Event {
     /// An action of the script.
     Act(usize),
     /// A request reaches the kernel.
-    Arrive(u32, Ticket, Box<Request>),
+    Arrive(u32, u64, Box<Request>),
     /// An answer reaches the caller.
-    Answered(u32, Ticket, Box<Result<Answer, Rejected>>),
+    Answered(u32, u64, Box<Result<Answer, Rejected>>),
     /// An effect reaches a worker.
     Tell(u32, SessionId, Box<Effect>),
     /// The store applies the next commit.

@@ -130,12 +130,12 @@ impl Sim {
                 let group = NewGroup { closed: *closed, ..NewGroup::default() };
                 self.call(Request::CreateGroup { group, submit: Submit { jobs, name: None } });
             }
-            OfGroup::Close(n) => self.call_on_group(*n, Request::CloseGroup),
+            OfGroup::Close(n) => self.call_on_group(*n, |id| Request::CloseGroup { id }),
             OfGroup::Cancel(n) => {
                 self.call_on_group(*n, |id| Request::CancelGroup { id, failure: by_hand() });
             }
             OfGroup::Retry(n) => self.call_on_group(*n, |id| Request::RetryGroup { id, name: None }),
-            OfGroup::Show(n) => self.call_on_group(*n, Request::ShowGroup),
+            OfGroup::Show(n) => self.call_on_group(*n, |id| Request::ShowGroup { id }),
         }
     }
 
@@ -174,7 +174,7 @@ impl Sim {
     /// In the calm phase all groups are closed and external work ends.
     pub fn let_groups_and_outsiders_end(&mut self) {
         for id in self.checker.groups_to_close() {
-            self.call(Request::CloseGroup(id));
+            self.call(Request::CloseGroup { id });
         }
         for id in self.checker.waits_external() {
             let report = crate::manner::completed_external(id, 0);

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use jobhall_core::{JobId, State, Time};
-use jobhall_kernel::{Counts, Effect, Kernel, Mono, Now, Request, StoreRequest, Ticket};
+use jobhall_kernel::{Counts, Effect, Kernel, Mono, Now, Request, StoreRequest, TypedAnswer};
 use jobhall_store::Unit;
 
 use crate::calendar;
@@ -48,7 +48,7 @@ pub(crate) struct Sim {
     pub commits: VecDeque<UnderWay>,
     pub asks: BTreeMap<u64, StoreRequest>,
     pub faults: Faults,
-    pub origins: BTreeMap<Ticket, Origin>,
+    pub origins: BTreeMap<u64, Origin>,
     pub clients: Clients,
     pub workers: Vec<Worker>,
     pub checker: Checker,
@@ -173,9 +173,9 @@ impl Sim {
     }
 
     /// Sends a request to the kernel, if the server runs.
-    pub fn send(&mut self, request: Request, origin: Origin) -> Ticket {
+    pub fn send(&mut self, request: Request, origin: Origin) -> u64 {
         self.tickets += 1;
-        let ticket = Ticket(self.tickets);
+        let ticket = self.tickets;
         self.checker.sent(&request);
         let at = self.ms + self.delay(origin.wire(), 0);
         self.origins.insert(ticket, origin);
@@ -211,7 +211,7 @@ impl Sim {
         }
     }
 
-    fn arrive(&mut self, ticket: Ticket, request: Request) {
+    fn arrive(&mut self, ticket: u64, request: Request) {
         if self.kernel.is_none() {
             return;
         }
@@ -222,7 +222,7 @@ impl Sim {
         self.history.request(self.ms, ticket, &request);
         let now = self.now();
         if let Some(kernel) = &mut self.kernel {
-            kernel.ask(now, request, ticket);
+            kernel.ask(now, request.typed(ticket));
         }
     }
 
@@ -286,9 +286,9 @@ impl Sim {
         let now = self.now();
         let Some(kernel) = &mut self.kernel else { return };
         for &id in jobs {
-            kernel.ask(now, Request::Explain(id), Ticket(u64::MAX));
+            kernel.ask(now, Request::Explain { id }.typed(u64::MAX));
             for effect in kernel.take_effects() {
-                if let Effect::Answer(Ticket(u64::MAX), answer) = effect {
+                if let Effect::Answer(TypedAnswer::Explained(_, answer)) = effect {
                     self.trace.note(self.ms, &[id], || format!("explained: {answer:?}"));
                 }
             }

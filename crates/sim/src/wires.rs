@@ -3,7 +3,9 @@
 
 use jobhall_core::JobId;
 use jobhall_core::needs::Abilities;
-use jobhall_kernel::{Answer, Assignment, Effect, Rejected, Request, SessionId, Ticket};
+use jobhall_kernel::{
+    Answer, Assignment, AttemptRef, Effect, OpenedSession, Rejected, Request, SessionId, Waited,
+};
 use jobhall_store::{Committed, Unit};
 
 use crate::check::{Seen, Shelf as _};
@@ -16,16 +18,16 @@ use crate::words;
 
 impl Sim {
     /// Applies planted bugs to a request before it reaches the kernel.
-    pub fn on_the_way(&mut self, ticket: Ticket, request: Request) -> Option<Request> {
+    pub fn on_the_way(&mut self, ticket: u64, request: Request) -> Option<Request> {
         match (self.plant, request) {
             (Some(Plant::CancelSwallowed), Request::Cancel { id, failure }) if self.wire.percent(50) => {
                 self.trace.note(self.ms, &[id], || format!("the cancel is dropped: {failure:?}"));
                 self.answer(ticket, Ok(Answer::State(jobhall_core::StateName::Cancelled)));
                 None
             }
-            (Some(Plant::PriorityIgnored), Request::Submit(mut submit)) => {
+            (Some(Plant::PriorityIgnored), Request::Submit { mut submit }) => {
                 submit.jobs.iter_mut().for_each(|job| job.priority = 300 - job.priority);
-                Some(Request::Submit(submit))
+                Some(Request::Submit { submit })
             }
             (Some(Plant::WorkersLarger), Request::OpenSession { worker, abilities, accepts, attempts }) => {
                 let text = abilities.to_string().replace("gpu=", "gpu=1").replace("mem_gb=", "mem_gb=1");
@@ -40,26 +42,31 @@ impl Sim {
             (Some(Plant::OutcomeForged), Request::Complete { id, attempt, .. }) => {
                 Some(Request::Complete { id, attempt, report: crate::manner::completed_external(id, 99) })
             }
-            (Some(Plant::ForgedReport), Request::Report { worker, attempt, lease, report }) => {
-                Some(self.forge(Request::Report { worker, attempt, lease, report }))
-            }
+            (
+                Some(Plant::ForgedReport),
+                Request::Report { of: AttemptRef { worker, attempt, lease }, report },
+            ) => Some(self.forge(Request::Report { of: AttemptRef { worker, attempt, lease }, report })),
             (_, request) => Some(request),
         }
     }
 
     /// Sends a stale report as the current holder's.
     fn forge(&self, request: Request) -> Request {
-        let Request::Report { attempt, lease, report, worker } = request else { return request };
+        let Request::Report { of: AttemptRef { attempt, lease, worker }, report } = request else {
+            return request;
+        };
         let row = self.vault.row(attempt.job);
         let held = row.as_ref().and_then(|row| row.life.state.held().map(|held| (row.life.claim, held)));
         match held {
             Some((claim, held)) if held.lease.id != lease => Request::Report {
-                attempt: jobhall_core::AttemptId { claim, ..attempt },
-                lease: held.lease.id,
-                worker: held.lease.worker.clone(),
+                of: AttemptRef {
+                    attempt: jobhall_core::AttemptId { claim, ..attempt },
+                    lease: held.lease.id,
+                    worker: held.lease.worker.clone(),
+                },
                 report,
             },
-            _ => Request::Report { worker, attempt, lease, report },
+            _ => Request::Report { of: AttemptRef { worker, attempt, lease }, report },
         }
     }
 
@@ -68,7 +75,10 @@ impl Sim {
         self.history.effect(self.ms, &effect);
         self.tally.add("effects", variant(&effect));
         match effect {
-            Effect::Answer(ticket, answer) => self.answer_through(ticket, answer),
+            Effect::Answer(answer) => {
+                let (ticket, answer) = answer.untyped();
+                self.answer_through(ticket, answer);
+            }
             Effect::Assign(session, assignment) => self.assign_through(session, assignment),
             Effect::SessionEnded(session) => {
                 self.checker.session_ended(session);
@@ -104,10 +114,10 @@ impl Sim {
         }
     }
 
-    fn answer_through(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
+    fn answer_through(&mut self, ticket: u64, answer: Result<Answer, Rejected>) {
         let answer = match answer {
-            Ok(Answer::Waited { jobs, over }) => {
-                Ok(Answer::Waited { jobs, over: over && self.plant != Some(Plant::NeverResumed) })
+            Ok(Answer::Waited(Waited { jobs, over })) => {
+                Ok(Answer::Waited(Waited { jobs, over: over && self.plant != Some(Plant::NeverResumed) }))
             }
             answer => answer,
         };
@@ -124,9 +134,9 @@ impl Sim {
         }
     }
 
-    fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
+    fn answer(&mut self, ticket: u64, answer: Result<Answer, Rejected>) {
         self.count_answer(&answer);
-        self.trace.stir(&[self.ms, 10, ticket.0, u64::from(answer.is_ok())]);
+        self.trace.stir(&[self.ms, 10, ticket, u64::from(answer.is_ok())]);
         let Some(request) = self.checker.answers(&self.vault, ticket, &answer) else { return };
         self.note_answer(ticket, &request, &answer);
         self.open_in_checker(ticket, &answer);
@@ -134,7 +144,7 @@ impl Sim {
         if lost {
             self.faults.lose_answers -= 1;
             self.tally.add("faults", "answer lost");
-            return self.trace.note(self.ms, &[], || format!("the answer to request {} is lost", ticket.0));
+            return self.trace.note(self.ms, &[], || format!("the answer to request {} is lost", ticket));
         }
         let wire = self.origins.get(&ticket).map_or(0, Origin::wire);
         let at = self.ms + self.delay(wire, 1);
@@ -155,15 +165,15 @@ impl Sim {
             }
             Err(refused) => self.tally.add("refusals", variant(refused)),
         }
-        if let Ok(Answer::Session { kept, lost, .. }) = answer {
+        if let Ok(Answer::Session(OpenedSession { kept, lost, .. })) = answer {
             kept.iter().for_each(|_| self.tally.add("attempts brought along", "kept"));
             lost.iter().for_each(|_| self.tally.add("attempts brought along", "lost"));
         }
     }
 
     /// Opens a session in the checkers when the kernel has opened it.
-    fn open_in_checker(&mut self, ticket: Ticket, answer: &Result<Answer, Rejected>) {
-        let Ok(Answer::Session { session, kept, .. }) = answer else { return };
+    fn open_in_checker(&mut self, ticket: u64, answer: &Result<Answer, Rejected>) {
+        let Ok(Answer::Session(OpenedSession { session, kept, .. })) = answer else { return };
         let Some(&Origin::Worker(at, _, Purpose::Open { skill, accepts })) = self.origins.get(&ticket) else {
             return;
         };
@@ -175,7 +185,7 @@ impl Sim {
     }
 
     /// An answer arrives at its caller.
-    pub fn answered(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
+    pub fn answered(&mut self, ticket: u64, answer: Result<Answer, Rejected>) {
         match self.origins.remove(&ticket) {
             Some(Origin::Client(call)) => self.client_answered(call, ticket, &answer),
             Some(Origin::Worker(at, link, purpose)) => self.worker_answered(at, link, purpose, answer),
@@ -243,27 +253,27 @@ impl Sim {
         }
     }
 
-    pub fn note_request(&mut self, ticket: Ticket, request: &Request) {
-        self.trace.stir(&[self.ms, 2, ticket.0]);
+    pub fn note_request(&mut self, ticket: u64, request: &Request) {
+        self.trace.stir(&[self.ms, 2, ticket]);
         let jobs = about(request);
         if jobs.is_empty() {
             return;
         }
-        self.trace.note(self.ms, &jobs, || format!("request {}: {request:?}", ticket.0));
+        self.trace.note(self.ms, &jobs, || format!("request {}: {request:?}", ticket));
     }
 
-    fn note_answer(&mut self, ticket: Ticket, request: &Request, answer: &Result<Answer, Rejected>) {
+    fn note_answer(&mut self, ticket: u64, request: &Request, answer: &Result<Answer, Rejected>) {
         let mut jobs = about(request);
         if let Ok(Answer::Submitted(all)) = answer {
             jobs.extend(all.iter().map(|submitted| submitted.id));
         }
         if !jobs.is_empty() {
-            let submit = if matches!(request, Request::Submit(_)) {
+            let submit = if matches!(request, Request::Submit { .. }) {
                 format!(" to {request:?}")
             } else {
                 String::new()
             };
-            self.trace.note(self.ms, &jobs, || format!("answer {}{submit}: {answer:?}", ticket.0));
+            self.trace.note(self.ms, &jobs, || format!("answer {}{submit}: {answer:?}", ticket));
         }
     }
 
@@ -317,12 +327,15 @@ impl Sim {
 /// The jobs that a request concerns.
 fn about(request: &Request) -> Vec<JobId> {
     match request {
-        Request::Cancel { id, .. } | Request::Retry { id, .. } | Request::Show(id) | Request::Explain(id) => {
+        Request::Cancel { id, .. }
+        | Request::Retry { id, .. }
+        | Request::Show { id }
+        | Request::Explain { id } => {
             vec![*id]
         }
-        Request::Accept { attempt, .. }
-        | Request::Progress { attempt, .. }
-        | Request::Report { attempt, .. } => vec![attempt.job],
+        Request::Accept { of: AttemptRef { attempt, .. }, .. }
+        | Request::Progress { of: AttemptRef { attempt, .. }, .. }
+        | Request::Report { of: AttemptRef { attempt, .. }, .. } => vec![attempt.job],
         Request::OpenSession { attempts, .. } => attempts.iter().map(|(attempt, _)| attempt.job).collect(),
         _ => Vec::new(),
     }

@@ -6,7 +6,9 @@ mod external;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
-use jobhall_kernel::{Answer, Assignment, Effect, Rejected, Request, SessionId, VacancyId};
+use jobhall_kernel::{
+    Answer, Assignment, AttemptRef, Effect, OpenedSession, Rejected, Request, SessionId, VacancyId, Waited,
+};
 
 use crate::event::{Event, Origin, Purpose};
 use crate::manner::{Manner, Task, passed};
@@ -162,7 +164,7 @@ impl Sim {
                 self.workers[at].life += 1;
                 self.workers[at].runs.clear();
                 if let Some(session) = self.unlink(at, away) {
-                    self.send(Request::CloseSession(session), Origin::Nobody);
+                    self.send(Request::CloseSession { session }, Origin::Nobody);
                 }
             }
             Action::Change(at, skill, accepts) => {
@@ -177,7 +179,7 @@ impl Sim {
         let in_ms = self.roll(&[21, self.ms, at as u64]).within(5, 4_000);
         let session = self.unlink(at, in_ms);
         if let Some(session) = session.filter(|_| noticed) {
-            self.send(Request::Disconnect(session), Origin::Nobody);
+            self.send(Request::Disconnect { session }, Origin::Nobody);
         }
     }
 
@@ -190,7 +192,7 @@ impl Sim {
             let mut roll = self.roll(&[22, attempt.job.get(), u64::from(attempt.claim)]);
             if roll.percent(50) && !self.calm {
                 let worker = self.workers[at].name.clone();
-                let late = Request::Report { worker, attempt, lease, report };
+                let late = Request::Report { of: AttemptRef { worker, attempt, lease }, report };
                 self.queue.at(self.ms + roll.within(100, 60_000), Event::Late(Box::new(late)));
             }
         }
@@ -251,7 +253,7 @@ impl Sim {
     fn beat(&mut self, at: usize) {
         let link = self.workers[at].link;
         let Some(session) = self.workers[at].session else { return };
-        self.ask_as(at, Request::Renew(session), Purpose::Renew);
+        self.ask_as(at, Request::Renew { session }, Purpose::Renew);
         self.worker_later(at, link, BEAT_MS, Step::Beat);
         self.wait_again(at);
         let mut roll = self.roll(&[31, self.ms, at as u64]);
@@ -291,18 +293,22 @@ impl Sim {
         let life = self.workers[at].life;
         match step {
             Step::Accept(_) => {
-                self.ask_as(at, Request::Accept { worker, attempt, lease }, Purpose::Word(attempt));
+                self.ask_as(
+                    at,
+                    Request::Accept { of: AttemptRef { worker, attempt, lease } },
+                    Purpose::Word(attempt),
+                );
             }
             Step::Progress(_) => {
                 let indicators = crate::manner::indicators(self.ms);
-                let request = Request::Progress { worker, attempt, lease, indicators };
+                let request = Request::Progress { of: AttemptRef { worker, attempt, lease }, indicators };
                 self.ask_as(at, request, Purpose::Word(attempt));
             }
             Step::Call(_, n) => {
                 let params = self.workers[at].runs[&attempt].params.clone();
                 let task = Task { seed: self.script.seed, attempt, params: &params, calm: false };
                 let (call, job) = (format!("call {n}"), Box::new(task.sub_job(*n)));
-                let request = Request::Call { worker, attempt, lease, call, job };
+                let request = Request::Call { of: AttemptRef { worker, attempt, lease }, call, job };
                 self.ask_as(at, request, Purpose::Word(attempt));
             }
             Step::Wait(_) => {
@@ -310,16 +316,21 @@ impl Sim {
                     run.waits = true;
                 }
                 let wait_ms = *self.roll(&[32, self.ms, attempt.job.get()]).pick(&[0, 3_000]);
-                let request = Request::Wait { worker, attempt, lease, jobs: None, wait_ms };
+                let request =
+                    Request::Wait { of: AttemptRef { worker, attempt, lease }, jobs: None, wait_ms };
                 self.ask_as(at, request, Purpose::Wait(attempt));
             }
             Step::Started(_) => {
-                self.ask_as(at, Request::Started { worker, attempt, lease }, Purpose::Started(attempt));
+                self.ask_as(
+                    at,
+                    Request::Started { of: AttemptRef { worker, attempt, lease } },
+                    Purpose::Started(attempt),
+                );
                 self.worker_later(at, life, PATIENCE_MS, Step::Started(attempt));
             }
             _ => {
                 let report = self.workers[at].runs[&attempt].report.clone();
-                let request = Request::Report { worker, attempt, lease, report };
+                let request = Request::Report { of: AttemptRef { worker, attempt, lease }, report };
                 self.ask_as(at, request, Purpose::Report(attempt));
                 self.worker_later(at, life, PATIENCE_MS, Step::Report(attempt));
             }
@@ -435,7 +446,7 @@ impl Sim {
             return;
         }
         match (purpose, answer) {
-            (Purpose::Open { .. }, Ok(Answer::Session { session, lost, .. })) => {
+            (Purpose::Open { .. }, Ok(Answer::Session(OpenedSession { session, lost, .. }))) => {
                 self.welcomed(at, session, &lost);
             }
             (Purpose::Vacancy, Ok(Answer::Vacancy(id))) if !self.workers[at].over.contains(&id) => {
@@ -444,7 +455,9 @@ impl Sim {
             (Purpose::Renew | Purpose::Vacancy | Purpose::Credit, Err(Rejected::NoSuchSession)) => {
                 self.unlink(at, 50);
             }
-            (Purpose::Wait(attempt), Ok(Answer::Waited { over: true, .. })) => self.goes_on(at, attempt),
+            (Purpose::Wait(attempt), Ok(Answer::Waited(Waited { over: true, .. }))) => {
+                self.goes_on(at, attempt);
+            }
             (Purpose::Word(attempt) | Purpose::Wait(attempt), Err(Rejected::LeaseLost(_))) => {
                 self.workers[at].runs.remove(&attempt);
             }
@@ -493,7 +506,7 @@ impl Sim {
             _ => return,
         };
         let (worker, lease) = (self.workers[at].name.clone(), run.lease);
-        let late = Request::Report { worker, attempt, lease, report };
+        let late = Request::Report { of: AttemptRef { worker, attempt, lease }, report };
         self.queue.at(self.ms + roll.within(0, 20_000), Event::Late(Box::new(late)));
     }
 }

@@ -3,10 +3,10 @@
 use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Submitted, Time};
 use jobhall_store::{Member, Store, StoreError};
 
-use super::{Engine, unexpected};
-use jobhall_kernel::Kernel;
-use jobhall_kernel::{Answer, Rejected};
-use jobhall_kernel::{IdempotencyKey, Request, Submit};
+use super::Engine;
+use jobhall_kernel::{
+    GroupCreated, HallRequest, IdempotencyKey, Kernel, Rejected, Submit, Ticket, TypedRequest,
+};
 use jobhall_kernel::{NewGroup, ShownGroup};
 
 /// Members read at once.
@@ -21,15 +21,14 @@ impl Engine {
         group: NewGroup,
         submit: Submit,
     ) -> Result<(GroupId, Vec<Submitted>), Rejected> {
-        match self.ask(Request::CreateGroup { group, submit }).await? {
-            Answer::GroupCreated { id, jobs } => Ok((id, jobs)),
-            other => Err(unexpected(&other)),
-        }
+        let GroupCreated { id, jobs } =
+            self.ask(|to| TypedRequest::Hall(HallRequest::CreateGroup { group, submit, to })).await?;
+        Ok((id, jobs))
     }
 
     /// Returns a group.
     pub async fn group(&self, id: GroupId) -> Result<ShownGroup, Rejected> {
-        match self.ask_group(Request::ShowGroup(id)).await {
+        match self.ask_group(move |to| HallRequest::ShowGroup { id, to }).await {
             Err(Rejected::NoSuchGroup(_)) => self.ended_group(id).await,
             answer => answer,
         }
@@ -37,7 +36,7 @@ impl Engine {
 
     /// Closes a group for new members. A group that has ended is not changed.
     pub async fn close_group(&self, id: GroupId) -> Result<ShownGroup, Rejected> {
-        match self.ask_group(Request::CloseGroup(id)).await {
+        match self.ask_group(move |to| HallRequest::CloseGroup { id, to }).await {
             Err(Rejected::NoSuchGroup(_)) => self.ended_group(id).await,
             answer => answer,
         }
@@ -45,7 +44,7 @@ impl Engine {
 
     /// Cancels all jobs of a group. A group that was cancelled stays so.
     pub async fn cancel_group(&self, id: GroupId, failure: Failure) -> Result<ShownGroup, Rejected> {
-        match self.ask_group(Request::CancelGroup { id, failure }).await {
+        match self.ask_group(move |to| HallRequest::CancelGroup { id, failure, to }).await {
             Err(Rejected::NoSuchGroup(_)) => {
                 let shown = self.ended_group(id).await?;
                 let cancelled = shown.group.end.is_some_and(|end| end.verdict == GroupVerdict::Cancelled);
@@ -57,10 +56,9 @@ impl Engine {
 
     /// Creates a new group from the failed members of an ended one; answered when all its jobs have been created.
     pub async fn retry_group(&self, id: GroupId, name: Option<IdempotencyKey>) -> Result<GroupId, Rejected> {
-        match self.ask(Request::RetryGroup { id, name }).await? {
-            Answer::GroupCreated { id, .. } => Ok(id),
-            other => Err(unexpected(&other)),
-        }
+        let created =
+            self.ask(move |to| TypedRequest::Hall(HallRequest::RetryGroup { id, name, to })).await?;
+        Ok(created.id)
     }
 
     /// Groups, newest first, below this one.
@@ -88,11 +86,11 @@ impl Engine {
         }
     }
 
-    async fn ask_group(&self, request: Request) -> Result<ShownGroup, Rejected> {
-        match self.ask(request).await? {
-            Answer::Group(shown) => Ok(*shown),
-            other => Err(unexpected(&other)),
-        }
+    async fn ask_group(
+        &self,
+        request: impl FnOnce(Ticket<Box<ShownGroup>>) -> HallRequest + Send + 'static,
+    ) -> Result<ShownGroup, Rejected> {
+        Ok(*self.ask(|to| TypedRequest::Hall(request(to))).await?)
     }
 
     /// A group that the kernel does not know: it has ended, or does not exist.

@@ -1,80 +1,107 @@
 //! Requests whose answer is the job that they change: once the request is answered, the driver asks for the job in the
 //! same step, so the caller waits for one trip.
 
-use jobhall_core::{Failure, JobId, Submitted};
-use jobhall_kernel::{Answer, Rejected, Request, Shown, Submit, Ticket};
+use jobhall_core::{Failure, JobId, Report, StateName, Submitted};
+use jobhall_kernel::{Edit, HallRequest, JobRequest, Rejected, Reply, Shown, Submit, Ticket, TypedRequest};
 use tokio::sync::oneshot;
 
-use super::{Command, Driver, Engine, Reply, gone, unexpected};
+use super::{Command, Driver, Engine, gone};
 
-/// The job after the request, and how it was submitted if the request submits one.
-type Changed = (Option<Submitted>, Shown);
-
-/// The destination of such an answer.
-pub(super) struct JobReply {
-    pub(super) to: oneshot::Sender<Result<Changed, Rejected>>,
-    /// The job; none until it is submitted.
-    job: Option<JobId>,
-    submitted: Option<Submitted>,
-}
+type ShownSender = oneshot::Sender<Result<Shown, Rejected>>;
 
 impl Engine {
     /// Submits one job, and returns it as it is then.
     pub async fn submit_shown(&self, submit: Submit) -> Result<(Submitted, Shown), Rejected> {
-        match self.ask_job(Request::Submit(submit), None).await {
-            Ok((submitted, shown)) => Ok((submitted.ok_or_else(gone)?, shown)),
+        let submitted = self.ask_submitted(|to| TypedRequest::Hall(HallRequest::Submit { submit, to })).await;
+        match submitted {
             Err(refused) => Err(self.ended_or_none(refused).await),
+            submitted => submitted,
         }
-    }
-
-    /// Cancels a job, and returns it as it is then.
-    pub async fn cancel(&self, id: JobId, failure: Failure) -> Result<Shown, Rejected> {
-        self.change(id, Request::Cancel { id, failure }).await
     }
 
     /// Submits a new job that repeats this completed one, and returns it as it is then.
     pub async fn retry(&self, id: JobId) -> Result<(Submitted, Shown), Rejected> {
-        let (submitted, shown) = self.ask_job(Request::Retry { id, name: None }, None).await?;
-        Ok((submitted.ok_or_else(gone)?, shown))
+        self.ask_submitted(move |to| TypedRequest::Job(id, JobRequest::Retry { name: None, to })).await
+    }
+
+    /// Cancels a job, and returns it as it is then.
+    pub async fn cancel(&self, id: JobId, failure: Failure) -> Result<Shown, Rejected> {
+        self.change(id, |to| JobRequest::Cancel { failure, to }).await
+    }
+
+    /// Changes a job that no worker holds, and returns it as it is then.
+    pub async fn edit(&self, id: JobId, edit: Edit) -> Result<Shown, Rejected> {
+        self.change(id, |to| JobRequest::Edit { edit: Box::new(edit), to }).await
+    }
+
+    /// Runs a job immediately. See [`JobRequest::RunNow`].
+    pub async fn run_now(&self, id: JobId) -> Result<Shown, Rejected> {
+        self.change(id, |to| JobRequest::RunNow { to }).await
+    }
+
+    /// Holds a job: it is not claimed.
+    pub async fn hold(&self, id: JobId) -> Result<Shown, Rejected> {
+        self.change(id, |to| JobRequest::Hold { to }).await
+    }
+
+    /// Releases a held job.
+    pub async fn release(&self, id: JobId) -> Result<Shown, Rejected> {
+        self.change(id, |to| JobRequest::Release { to }).await
+    }
+
+    /// Reports from outside the outcome of work that continues there, and returns the job as it is then.
+    pub async fn complete(&self, id: JobId, attempt: Option<u32>, report: Report) -> Result<Shown, Rejected> {
+        self.change(id, move |to| JobRequest::Complete { attempt, report, to }).await
     }
 
     /// Changes a job, and returns it as it is then.
-    pub(super) async fn change(&self, id: JobId, request: Request) -> Result<Shown, Rejected> {
-        Ok(self.ask_job(request, Some(id)).await?.1)
+    async fn change(
+        &self,
+        id: JobId,
+        request: impl FnOnce(Ticket<StateName>) -> JobRequest + Send + 'static,
+    ) -> Result<Shown, Rejected> {
+        self.ask_then_show(move |to| TypedRequest::Job(id, request(to)), move |_| Some(id)).await
     }
 
-    /// Sends a request that changes this job or submits one. The answer comes with the job, in one trip.
-    async fn ask_job(&self, request: Request, job: Option<JobId>) -> Result<Changed, Rejected> {
+    /// Sends a request that submits one job. The answer comes with the job, in one trip.
+    async fn ask_submitted(
+        &self,
+        request: impl FnOnce(Ticket<Vec<Submitted>>) -> TypedRequest + Send + 'static,
+    ) -> Result<(Submitted, Shown), Rejected> {
+        let (how, first) = oneshot::channel();
+        let shown = self.ask_then_show(request, |submitted: Vec<Submitted>| {
+            let submitted = submitted.first().copied()?;
+            let _ = how.send(submitted);
+            Some(submitted.id)
+        });
+        let shown = shown.await?;
+        Ok((first.await.map_err(|_| gone())?, shown))
+    }
+
+    /// Sends a request, and then one for the job that its answer names.
+    async fn ask_then_show<T: Reply>(
+        &self,
+        request: impl FnOnce(Ticket<T>) -> TypedRequest + Send + 'static,
+        job: impl FnOnce(T) -> Option<JobId> + Send + 'static,
+    ) -> Result<Shown, Rejected> {
         let (to, answer) = oneshot::channel();
-        self.send(Command::Ask(request, Reply::Job(Box::new(JobReply { to, job, submitted: None })))).await?;
+        let then = |driver: &mut Driver, result: Result<T, Rejected>| match result {
+            Ok(answer) => driver.show_to(job(answer), to),
+            Err(refused) => drop(to.send(Err(refused))),
+        };
+        self.send(Command::Ask(Box::new(|driver, now| driver.ask(now, request, Box::new(then))))).await?;
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 }
 
 impl Driver {
-    pub(super) fn answer_job(&mut self, mut reply: JobReply, answer: Result<Answer, Rejected>) {
-        let result = match answer {
-            Err(refused) => Err(refused),
-            Ok(Answer::Shown(shown)) => Ok((reply.submitted, *shown)),
-            Ok(answer) => {
-                if let Answer::Submitted(submitted) = &answer {
-                    reply.submitted = submitted.first().copied();
-                    reply.job = reply.submitted.map(|submitted| submitted.id);
-                }
-                match reply.job {
-                    Some(id) => return self.show_to(id, reply),
-                    None => Err(unexpected(&answer)),
-                }
-            }
-        };
+    fn show_to(&mut self, job: Option<JobId>, to: ShownSender) {
+        // Without a job there is nothing to show: the caller learns that it gets no answer.
+        let Some(id) = job else { return };
+        let show = |to| TypedRequest::Job(id, JobRequest::Show { to });
         // The caller may have given up meanwhile.
-        let _ = reply.to.send(result);
-    }
-
-    fn show_to(&mut self, id: JobId, reply: JobReply) {
-        self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        self.replies.insert(ticket, Reply::Job(Box::new(reply)));
-        self.kernel.ask(self.clock.now(), Request::Show(id), ticket);
+        let waiter =
+            |_: &mut Driver, shown: Result<Box<Shown>, Rejected>| drop(to.send(shown.map(|shown| *shown)));
+        self.ask(self.clock.now(), show, Box::new(waiter));
     }
 }

@@ -1,14 +1,14 @@
 //! The worker's end of a session.
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{AttemptId, Indicator, JobId, LeaseId, Report, WorkerName};
+use jobhall_core::{AttemptId, Indicator, JobId, LeaseId, NewJob, Report, StateName, Submitted, WorkerName};
 use tokio::sync::oneshot;
 
 use super::mailbox::{self, mailbox};
-use super::{Command, Engine, Reply, gone, unexpected};
-use jobhall_kernel::Request;
-use jobhall_kernel::{Answer, Rejected};
+use super::{Command, Driver, Engine, gone};
 use jobhall_kernel::{Assignment, Ended, SessionId, VacancyId};
+use jobhall_kernel::{AttemptRef, AttemptRequest, HallRequest, SessionRequest, TypedRequest};
+use jobhall_kernel::{Noted, OpenedSession, Rejected, Waited};
 
 /// An event for a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,14 +52,73 @@ impl Engine {
     ) -> Result<Session, Rejected> {
         let (to, answer) = oneshot::channel();
         let (tell, events) = mailbox();
-        let request = Request::OpenSession { worker: worker.clone(), abilities, accepts, attempts };
-        self.send(Command::Ask(request, Reply::Session(to, tell))).await?;
-        match answer.await.unwrap_or_else(|_| Err(gone()))? {
-            Answer::Session { session, kept, lost } => {
-                Ok(Session { engine: self.clone(), id: session, worker, kept, lost, events })
+        let named = worker.clone();
+        let open = |to| {
+            TypedRequest::Hall(HallRequest::OpenSession { worker: named, abilities, accepts, attempts, to })
+        };
+        let waiter = |driver: &mut Driver, result: Result<OpenedSession, Rejected>| {
+            if let Ok(opened) = &result {
+                driver.sessions.insert(opened.session, tell);
             }
-            other => Err(unexpected(&other)),
-        }
+            // The caller may have given up meanwhile.
+            let _ = to.send(result);
+        };
+        self.send(Command::Ask(Box::new(|driver, now| driver.ask(now, open, Box::new(waiter))))).await?;
+        let OpenedSession { session, kept, lost } = answer.await.unwrap_or_else(|_| Err(gone()))?;
+        Ok(Session { engine: self.clone(), id: session, worker, kept, lost, events })
+    }
+
+    /// Renews a session.
+    pub async fn renew(&self, session: SessionId) -> Result<Noted, Rejected> {
+        self.ask(move |to| TypedRequest::Session(session, SessionRequest::Renew { to })).await
+    }
+
+    /// The connection of a session is lost; its leases remain valid until they expire.
+    pub async fn disconnect(&self, session: SessionId) -> Result<Noted, Rejected> {
+        self.ask(move |to| TypedRequest::Session(session, SessionRequest::Disconnect { to })).await
+    }
+
+    /// The worker leaves; its attempts are lost.
+    pub async fn close_session(&self, session: SessionId) -> Result<Noted, Rejected> {
+        self.ask(move |to| TypedRequest::Session(session, SessionRequest::CloseSession { to })).await
+    }
+
+    /// Accepts an assignment.
+    pub async fn accept(&self, of: AttemptRef) -> Result<StateName, Rejected> {
+        self.ask(|to| TypedRequest::Attempt(of, AttemptRequest::Accept { to })).await
+    }
+
+    /// Reports progress.
+    pub async fn progress(&self, of: AttemptRef, indicators: Vec<Indicator>) -> Result<StateName, Rejected> {
+        self.ask(|to| TypedRequest::Attempt(of, AttemptRequest::Progress { indicators, to })).await
+    }
+
+    /// Reports that the work was started and continues outside.
+    pub async fn started(&self, of: AttemptRef) -> Result<StateName, Rejected> {
+        self.ask(|to| TypedRequest::Attempt(of, AttemptRequest::Started { to })).await
+    }
+
+    /// Reports the outcome of an attempt.
+    pub async fn report(&self, of: AttemptRef, report: Report) -> Result<StateName, Rejected> {
+        self.ask(|to| TypedRequest::Attempt(of, AttemptRequest::Report { report, to })).await
+    }
+
+    /// Requests a sub-job. See [`AttemptRequest::Call`].
+    pub async fn call(&self, of: AttemptRef, call: String, job: NewJob) -> Result<Submitted, Rejected> {
+        let job = Box::new(job);
+        let submitted =
+            self.ask(|to| TypedRequest::Attempt(of, AttemptRequest::Call { call, job, to })).await?;
+        submitted.first().copied().ok_or_else(gone)
+    }
+
+    /// Lets an attempt wait for sub-jobs. See [`AttemptRequest::Wait`].
+    pub async fn wait(
+        &self,
+        of: AttemptRef,
+        jobs: Option<Vec<JobId>>,
+        wait_ms: u64,
+    ) -> Result<Waited, Rejected> {
+        self.ask(move |to| TypedRequest::Attempt(of, AttemptRequest::Wait { jobs, wait_ms, to })).await
     }
 }
 
@@ -79,32 +138,37 @@ impl Session {
         self.events.next_many(into, most).await
     }
 
+    fn of(&self, attempt: AttemptId, lease: LeaseId) -> AttemptRef {
+        AttemptRef { worker: self.worker.clone(), attempt, lease }
+    }
+
     /// Opens a vacancy for this many jobs.
     pub async fn vacancy(&self, slots: u32, wait_ms: u64) -> Result<VacancyId, Rejected> {
-        match self.engine.ask(Request::Vacancy { session: self.id, slots, wait_ms }).await? {
-            Answer::Vacancy(id) => Ok(id),
-            other => Err(unexpected(&other)),
-        }
+        let id = self.id;
+        let vacancy = move |to| TypedRequest::Session(id, SessionRequest::Vacancy { slots, wait_ms, to });
+        self.engine.ask(vacancy).await
     }
 
     /// Withdraws a vacancy. Assignments in flight still arrive, before its end.
-    pub async fn end_vacancy(&self, vacancy: VacancyId) -> Result<Answer, Rejected> {
-        self.engine.ask(Request::EndVacancy { session: self.id, vacancy }).await
+    pub async fn end_vacancy(&self, vacancy: VacancyId) -> Result<Noted, Rejected> {
+        let id = self.id;
+        self.engine.ask(move |to| TypedRequest::Session(id, SessionRequest::EndVacancy { vacancy, to })).await
     }
 
     /// Sets the total number of jobs that may be assigned, counted from the beginning of the session.
-    pub async fn credit(&self, total: i64) -> Result<Answer, Rejected> {
-        self.engine.ask(Request::Credit { session: self.id, total }).await
+    pub async fn credit(&self, total: i64) -> Result<Noted, Rejected> {
+        let id = self.id;
+        self.engine.ask(move |to| TypedRequest::Session(id, SessionRequest::Credit { total, to })).await
     }
 
     /// Renews the session.
-    pub async fn renew(&self) -> Result<Answer, Rejected> {
-        self.engine.ask(Request::Renew(self.id)).await
+    pub async fn renew(&self) -> Result<Noted, Rejected> {
+        self.engine.renew(self.id).await
     }
 
     /// Accepts an assignment.
-    pub async fn accept(&self, attempt: AttemptId, lease: LeaseId) -> Result<Answer, Rejected> {
-        self.engine.ask(Request::Accept { worker: self.worker.clone(), attempt, lease }).await
+    pub async fn accept(&self, attempt: AttemptId, lease: LeaseId) -> Result<StateName, Rejected> {
+        self.engine.accept(self.of(attempt, lease)).await
     }
 
     /// Reports progress.
@@ -113,8 +177,8 @@ impl Session {
         attempt: AttemptId,
         lease: LeaseId,
         indicators: Vec<Indicator>,
-    ) -> Result<Answer, Rejected> {
-        self.engine.ask(Request::Progress { worker: self.worker.clone(), attempt, lease, indicators }).await
+    ) -> Result<StateName, Rejected> {
+        self.engine.progress(self.of(attempt, lease), indicators).await
     }
 
     /// Reports the outcome of an attempt.
@@ -123,31 +187,29 @@ impl Session {
         attempt: AttemptId,
         lease: LeaseId,
         report: Report,
-    ) -> Result<Answer, Rejected> {
-        self.engine.ask(Request::Report { worker: self.worker.clone(), attempt, lease, report }).await
+    ) -> Result<StateName, Rejected> {
+        self.engine.report(self.of(attempt, lease), report).await
     }
 
     /// Reports the outcomes of many attempts; the answers are returned together, in order.
     pub async fn report_many(
         &self,
         reports: Vec<(AttemptId, LeaseId, Report)>,
-    ) -> Result<Vec<Result<Answer, Rejected>>, Rejected> {
-        let request = |(attempt, lease, report)| Request::Report {
-            worker: self.worker.clone(),
-            attempt,
-            lease,
-            report,
+    ) -> Result<Vec<Result<StateName, Rejected>>, Rejected> {
+        let request = |(attempt, lease, report)| {
+            let of = self.of(attempt, lease);
+            move |to| TypedRequest::Attempt(of, AttemptRequest::Report { report, to })
         };
-        self.engine.ask_many(reports.into_iter().map(request).collect()).await
+        self.engine.ask_each(reports.into_iter().map(request)).await
     }
 
     /// The connection is lost; the leases remain valid until they expire.
-    pub async fn disconnect(&self) -> Result<Answer, Rejected> {
-        self.engine.ask(Request::Disconnect(self.id)).await
+    pub async fn disconnect(&self) -> Result<Noted, Rejected> {
+        self.engine.disconnect(self.id).await
     }
 
     /// The worker leaves; its attempts are lost.
-    pub async fn close(self) -> Result<Answer, Rejected> {
-        self.engine.ask(Request::CloseSession(self.id)).await
+    pub async fn close(self) -> Result<Noted, Rejected> {
+        self.engine.close_session(self.id).await
     }
 }

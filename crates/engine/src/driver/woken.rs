@@ -3,8 +3,7 @@
 use jobhall_store::{CommitError, Committed};
 use tokio::sync::mpsc;
 
-use super::{Command, Driver, Reply};
-use jobhall_kernel::Rejected;
+use super::{Command, Driver};
 use jobhall_kernel::StoreReply;
 
 /// What woke the driver.
@@ -37,31 +36,12 @@ impl Driver {
         }
     }
 
-    /// Accepts no more requests. Requests that have arrived are passed to an idle kernel; a stopped kernel cannot even
-    /// answer reads, so they are rejected.
+    /// Accepts no more requests. Those that have arrived are passed to the kernel, which rejects them if it has stopped.
     pub(super) fn finish(&mut self, taken: Vec<Command>, mut commands: mpsc::Receiver<Command>) {
         commands.close();
         let waiting = std::iter::from_fn(|| commands.try_recv().ok());
         for command in taken.into_iter().chain(waiting) {
-            match self.kernel.stopped().map(str::to_owned) {
-                Some(why) => refuse(command, &why),
-                None => self.command(self.clock.now(), command),
-            }
+            self.command(self.clock.now(), command);
         }
-    }
-}
-
-fn refuse(command: Command, why: &str) {
-    let refused = Err(Rejected::Stopped(why.to_owned()));
-    match command {
-        Command::Ask(_, Reply::One(to) | Reply::Session(to, _)) => {
-            // The caller may have given up meanwhile.
-            let _ = to.send(refused);
-        }
-        Command::Ask(_, Reply::Part(gather, at)) => gather.put(at, refused),
-        Command::Ask(_, Reply::Job(reply)) => {
-            let _ = reply.to.send(Err(Rejected::Stopped(why.to_owned())));
-        }
-        Command::Stop => {}
     }
 }

@@ -163,8 +163,9 @@ fn a_commit_that_is_told_in_parts_is_under_way_until_its_last() {
     let now = hall.now;
     let (mut tickets, mut answered) = (Vec::new(), Vec::new());
     for (n, id) in (1_000..).zip(&jobs) {
-        let ticket = jobhall_engine::Ticket(n);
-        hall.kernel.ask(now, Request::Cancel { id: *id, failure: Failure::new("cancelled", "") }, ticket);
+        let ticket = n;
+        hall.kernel
+            .ask(now, Request::Cancel { id: *id, failure: Failure::new("cancelled", "") }.typed(ticket));
         tickets.push(ticket);
     }
     let (number, units) = hall.kernel.take_commit().unwrap();
@@ -174,7 +175,10 @@ fn a_commit_that_is_told_in_parts_is_under_way_until_its_last() {
         hall.kernel.store_replied(now, StoreReply::Committed(number, Ok(part)));
         let effects = hall.kernel.take_effects();
         let of = |effect| match effect {
-            jobhall_engine::Effect::Answer(ticket, answer) => answer.is_ok().then_some(ticket),
+            jobhall_engine::Effect::Answer(answer) => {
+                let (ticket, answer) = answer.untyped();
+                answer.is_ok().then_some(ticket)
+            }
             _ => None,
         };
         answered.extend(effects.into_iter().filter_map(of));

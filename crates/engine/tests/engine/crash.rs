@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{JobId, Json, Key, NewJob, Report, StateName, TypeName, WorkerName};
-use jobhall_engine::{Answer, Config, Engine, SessionEvent, SystemClock};
+use jobhall_engine::{Config, Engine, SessionEvent, SystemClock};
 use jobhall_store::Store;
 use jobhall_store_sqlite::{Options, Sqlite};
 
@@ -171,7 +171,7 @@ async fn work(engine: Engine, told: impl Fn(JobId)) {
             let ids: Vec<_> = reports.iter().map(|(attempt, ..)| attempt.job).collect();
             let answers = session.report_many(reports).await.unwrap();
             for (id, answer) in ids.into_iter().zip(answers) {
-                if answer == Ok(Answer::State(StateName::Succeeded)) {
+                if answer == Ok(StateName::Succeeded) {
                     told(id);
                 }
             }

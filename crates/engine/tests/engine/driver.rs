@@ -5,9 +5,7 @@ use std::sync::Arc;
 use crate::rig::{failed, job, keyed, passed, tries, worker};
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{Disposition, Failure, JobId, NewJob, StateName};
-use jobhall_engine::{
-    Answer, Config, Edit, Engine, Rejected, Session, SessionEvent, Submit, SystemClock, Watched,
-};
+use jobhall_engine::{Config, Edit, Engine, Rejected, Session, SessionEvent, Submit, SystemClock, Watched};
 use jobhall_store::Memory;
 
 async fn start(store: &Arc<Memory>) -> Engine {
@@ -39,7 +37,7 @@ async fn a_job_goes_from_submit_to_success_through_the_driver() {
     session.accept(held.attempt, held.lease).await.unwrap();
     assert_eq!(engine.show(id).await.unwrap().job.life.state.name(), StateName::Accepted);
     let answers = session.report_many(vec![(held.attempt, held.lease, passed())]).await.unwrap();
-    assert_eq!(answers, [Ok(Answer::State(StateName::Succeeded))]);
+    assert_eq!(answers, [Ok(StateName::Succeeded)]);
     let (retried, _) = engine.retry(id).await.unwrap();
     assert_eq!(assignment(&mut session).await.attempt.job, retried.id);
     assert!(engine.explain(retried.id).await.unwrap().to_string().contains("has not accepted it yet"));
@@ -173,7 +171,7 @@ async fn h11_a_stopped_engine_refuses_and_the_next_one_finds_everything() {
         engine.open_session(worker("w"), Abilities::default(), Accepts::default(), attempts).await.unwrap();
     assert_eq!(session.kept, [held.attempt]);
     let report = session.report(held.attempt, held.lease, failed("x")).await;
-    assert_eq!(report, Ok(Answer::State(StateName::Retrying)));
+    assert_eq!(report, Ok(StateName::Retrying));
     assert_eq!(engine.show(first).await.unwrap().past.len(), 1);
     assert_eq!(engine.show(waiting).await.unwrap().job.life.state.name(), StateName::Queued);
 }

@@ -10,6 +10,7 @@ use jobhall_core::{
 use thiserror::Error;
 
 use crate::api::effect::{SessionId, VacancyId};
+use crate::api::ticket::Ticket;
 use crate::explain::Explanation;
 use crate::groups::ShownGroup;
 use crate::matching::resources::WorkerUse;
@@ -32,64 +33,167 @@ pub struct Shown {
     pub cached: bool,
 }
 
-/// A successful answer.
+/// A group that was created, with its jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub struct GroupCreated {
+    /// Its id.
+    pub id: GroupId,
+    /// One entry per job created with it, in order.
+    pub jobs: Vec<Submitted>,
+}
+
+/// A session that was opened, and which of the attempts that the worker brought it keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenedSession {
+    /// Its id.
+    pub session: SessionId,
+    /// These attempts continue.
+    pub kept: Vec<AttemptId>,
+    /// These attempts are lost: stop them.
+    pub lost: Vec<AttemptId>,
+}
+
+/// The jobs that an attempt waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waited {
+    /// The jobs.
+    pub jobs: Vec<JobId>,
+    /// Whether they have ended, and the attempt resumes.
+    pub over: bool,
+}
+
+/// The request was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noted;
+
+/// A type that answers a request.
+pub trait Reply: Sized + Send + 'static {
+    /// The answer to this ticket.
+    fn answer(to: Ticket<Self>, result: Result<Self, Rejected>) -> TypedAnswer;
+
+    /// The value for this type.
+    fn of<F: ReplyFamily>(values: &mut ByReply<F>) -> &mut F::Of<Self>;
+
+    /// The same as one of all answers.
+    fn untyped(self) -> Answer;
+}
+
+/// Types that depend on the type of a reply.
+pub trait ReplyFamily {
+    /// The one for this type.
+    type Of<T: Reply>: Default;
+}
+
+/// Receives an answer with its type.
+pub trait AnswerVisitor {
+    /// The answer to this ticket.
+    fn visit<T: Reply>(&mut self, to: Ticket<T>, result: Result<T, Rejected>);
+}
+
+/// Defines all answers, with and without their tickets.
+macro_rules! replies {
+    ($($(#[$doc:meta])* $field:ident: $name:ident($kind:ty),)*) => {
+        /// A successful answer of any type.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Answer {
+            $($(#[$doc])* $name($kind),)*
+        }
+
+        /// The answer to a ticket.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum TypedAnswer {
+            $($(#[$doc])* $name(Ticket<$kind>, Result<$kind, Rejected>),)*
+        }
+
+        /// One value for each type of reply.
+        pub struct ByReply<F: ReplyFamily> {
+            $($field: F::Of<$kind>,)*
+        }
+
+        impl<F: ReplyFamily> Default for ByReply<F> {
+            fn default() -> ByReply<F> {
+                ByReply { $($field: Default::default(),)* }
+            }
+        }
+
+        impl TypedAnswer {
+            /// The number of its ticket.
+            pub fn number(&self) -> u64 {
+                match self {
+                    $(TypedAnswer::$name(to, _) => to.number(),)*
+                }
+            }
+
+            /// The number of its ticket, and the answer as one of all.
+            pub fn untyped(self) -> (u64, Result<Answer, Rejected>) {
+                match self {
+                    $(TypedAnswer::$name(to, result) => (to.number(), result.map(Answer::$name)),)*
+                }
+            }
+
+            /// Passes it on with its type.
+            pub fn visit(self, visitor: &mut impl AnswerVisitor) {
+                match self {
+                    $(TypedAnswer::$name(to, result) => visitor.visit(to, result),)*
+                }
+            }
+        }
+
+        $(impl Reply for $kind {
+            fn answer(to: Ticket<$kind>, result: Result<$kind, Rejected>) -> TypedAnswer {
+                TypedAnswer::$name(to, result)
+            }
+
+            fn of<F: ReplyFamily>(values: &mut ByReply<F>) -> &mut F::Of<$kind> {
+                &mut values.$field
+            }
+
+            fn untyped(self) -> Answer {
+                Answer::$name(self)
+            }
+        })*
+    };
+}
+
+replies! {
     /// One entry per submitted job, in order.
-    Submitted(Vec<Submitted>),
-    /// A group was created, with these jobs.
-    GroupCreated {
-        /// Its id.
-        id: GroupId,
-        /// One entry per job created with it, in order.
-        jobs: Vec<Submitted>,
-    },
+    submitted: Submitted(Vec<Submitted>),
+    /// A group was created.
+    group_created: GroupCreated(GroupCreated),
     /// A group and its members.
-    Group(Box<ShownGroup>),
+    group: Group(Box<ShownGroup>),
     /// The job's state after the request.
-    State(StateName),
+    state: State(StateName),
     /// Everything that is known about a job.
-    Shown(Box<Shown>),
+    shown: Shown(Box<Shown>),
     /// Why a job is not running.
-    Explained(Box<Explanation>),
+    explained: Explained(Box<Explanation>),
     /// All counts.
-    Counts(Box<Counts>),
+    counts: Counts(Box<Counts>),
     /// Every worker that is present or has resources in use, by name.
-    Workers(Vec<WorkerUse>),
+    workers: Workers(Vec<WorkerUse>),
     /// A queue with its open jobs and the workers that could take them; none if it is unknown.
-    Queue(Option<(Tally, Takers)>),
+    queue: Queue(Option<(Tally, Takers)>),
     /// Queues with their open jobs, by name.
-    Queues(Vec<(QueueName, Tally)>),
-    /// A session, and which of the attempts that the worker brought it keeps.
-    Session {
-        /// Its id.
-        session: SessionId,
-        /// These attempts continue.
-        kept: Vec<AttemptId>,
-        /// These attempts are lost: stop them.
-        lost: Vec<AttemptId>,
-    },
+    queues: Queues(Vec<(QueueName, Tally)>),
+    /// A session was opened.
+    session: Session(OpenedSession),
     /// The number of jobs removed.
-    Removed(u64),
+    removed: Removed(u64),
     /// All known types, with the revision and content of their configuration.
-    Types(Vec<(TypeName, u32, TypeConfig)>),
+    types: Types(Vec<(TypeName, u32, TypeConfig)>),
     /// All schedules, by name.
-    Schedules(Vec<ShownSchedule>),
+    schedules: Schedules(Vec<ShownSchedule>),
     /// All configured queues, with the revision and content of their configuration, by name.
-    QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
+    queue_configs: QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
     /// The current revision of a type's or queue's configuration, or the version of a schedule.
-    Rev(u32),
+    rev: Rev(u32),
     /// A vacancy is open.
-    Vacancy(VacancyId),
-    /// The jobs that an attempt waits for.
-    Waited {
-        /// The jobs.
-        jobs: Vec<JobId>,
-        /// Whether they have ended, and the attempt resumes.
-        over: bool,
-    },
+    vacancy: Vacancy(VacancyId),
+    /// What an attempt waits for.
+    waited: Waited(Waited),
     /// The request was applied.
-    Noted,
+    noted: Noted(Noted),
 }
 
 /// Why the kernel rejected a request. Nothing was written, except where the variant says that this is unknown.

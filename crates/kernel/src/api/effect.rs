@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use jobhall_core::{AttemptId, JobId, JobSpec, LeaseId, StateName};
 
-use crate::api::answer::{Answer, Rejected};
-
-/// Identifies a request whose answer is pending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
+use crate::api::answer::TypedAnswer;
 
 /// A worker's session on this node. It survives the loss of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +48,7 @@ pub enum Ended {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Answer a request.
-    Answer(Ticket, Result<Answer, Rejected>),
+    Answer(TypedAnswer),
     /// Send an assignment to a worker. It is durably stored.
     Assign(SessionId, Assignment),
     /// Notify a worker to stop: a cancel was requested.

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{
     AttemptId, Failure, GroupId, Indicator, JobId, LeaseId, NewJob, QueueConfig, QueueName, Report,
-    ScheduleName, TypeConfig, TypeName, WorkerName,
+    ScheduleName, StateName, Submitted, TypeConfig, TypeName, WorkerName,
 };
 
+use crate::api::answer::{GroupCreated, Noted, OpenedSession, Rejected, Reply, Shown, TypedAnswer, Waited};
 use crate::api::effect::{SessionId, VacancyId};
-use crate::groups::NewGroup;
+use crate::api::ticket::Ticket;
+use crate::explain::Explanation;
+use crate::groups::{NewGroup, ShownGroup};
 use crate::jobs::edit::Edit;
-use crate::settings::schedules::ScheduleConfig;
+use crate::matching::resources::WorkerUse;
+use crate::settings::schedules::{ScheduleConfig, ShownSchedule};
+use crate::stats::counts::{Counts, Takers};
+use crate::stats::queues::Tally;
 
 /// An idempotency key with the digest of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,246 +39,316 @@ pub struct Submit {
     pub name: Option<IdempotencyKey>,
 }
 
-/// A request to the kernel.
+/// An attempt, as its worker refers to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// Submit jobs.
-    Submit(Submit),
-    /// Create a group with jobs in it.
-    CreateGroup {
-        /// The group.
-        group: NewGroup,
-        /// Its first jobs; may be empty.
-        submit: Submit,
-    },
-    /// Close a group for new members.
-    CloseGroup(GroupId),
-    /// Cancel all jobs of a group.
-    CancelGroup {
-        /// The group.
-        id: GroupId,
-        /// The reason, which becomes the error of its jobs.
-        failure: Failure,
-    },
-    /// Create a new group from the failed members of an ended one.
-    RetryGroup {
-        /// The ended group.
-        id: GroupId,
-        /// The idempotency key, if there is one.
-        name: Option<IdempotencyKey>,
-    },
-    /// Return a group that has not ended.
-    ShowGroup(GroupId),
-    /// Cancel a job.
-    Cancel {
-        /// The job.
-        id: JobId,
-        /// The reason, which becomes its error.
-        failure: Failure,
-    },
-    /// Change a job that no worker holds.
-    Edit {
-        /// The job.
-        id: JobId,
-        /// The changes.
-        edit: Box<Edit>,
-    },
-    /// Run a job that no worker holds immediately, regardless of its start time, backoff and windows.
-    RunNow(JobId),
-    /// Hold a job: it is not claimed.
-    Hold(JobId),
-    /// Release a held job.
-    Release(JobId),
-    /// Submit a new job that repeats this completed one.
-    Retry {
-        /// The completed job.
-        id: JobId,
-        /// The idempotency key, if there is one.
-        name: Option<IdempotencyKey>,
-    },
-    /// Remove these completed jobs; open ones are not affected.
-    Remove(Vec<JobId>),
-    /// Return everything that is known about a job.
-    Show(JobId),
-    /// Return why a job is not running.
-    Explain(JobId),
-    /// Return all counts.
-    Counts,
-    /// Return the resources in use of every worker.
-    Workers,
-    /// Return one queue, and the workers that could take its jobs.
-    Queue(QueueName),
-    /// Return queues, by name.
-    Queues {
-        /// Start after this name; none: from the first.
-        after: Option<QueueName>,
-        /// Maximum number of queues.
-        limit: usize,
-    },
-    /// Return the configuration of every known type.
-    Types,
-    /// Change the configuration of a type.
-    SetType {
-        /// The type.
-        job_type: TypeName,
-        /// The new configuration; none removes it, and the type has the defaults again.
-        config: Option<TypeConfig>,
-        /// The revision that the change is based on, 0 for a type that must not exist; none overwrites any.
-        expected: Option<u32>,
-    },
-    /// Return every schedule.
-    Schedules,
-    /// Create, change or remove a schedule.
-    SetSchedule {
-        /// Its name.
-        name: ScheduleName,
-        /// The new configuration; none removes the schedule. The jobs that it created remain.
-        config: Option<Arc<ScheduleConfig>>,
-        /// The version that the change is based on, 0 for a schedule that must not exist; none overwrites any.
-        expected: Option<u32>,
-    },
-    /// Create the job of a schedule now, in addition to its ticks.
-    RunSchedule(ScheduleName),
-    /// Return the configuration of every configured queue.
-    QueueConfigs,
-    /// Change the configuration of a queue.
-    SetQueue {
-        /// The queue.
-        queue: QueueName,
-        /// The new configuration; none removes it, and the queue has the defaults again.
-        config: Option<QueueConfig>,
-        /// The revision that the change is based on, 0 for a queue that must not be configured; none overwrites any.
-        expected: Option<u32>,
-    },
-    /// Open a session for a worker, which may bring the attempts that it still has.
-    OpenSession {
-        /// The worker's name, from its credential.
-        worker: WorkerName,
-        /// Its abilities.
-        abilities: Abilities,
-        /// The jobs it accepts.
-        accepts: Accepts,
-        /// The attempts it still has.
-        attempts: Vec<(AttemptId, LeaseId)>,
-    },
-    /// Renew the session of a worker.
-    Renew(SessionId),
-    /// The connection is lost: nothing more is assigned to this session; its leases remain valid until they expire.
-    Disconnect(SessionId),
-    /// The worker has left: its leases end now.
-    CloseSession(SessionId),
-    /// Open a vacancy: the worker can take jobs now.
-    Vacancy {
-        /// The session.
-        session: SessionId,
-        /// The number of jobs.
-        slots: u32,
-        /// The lifetime of the vacancy.
-        wait_ms: u64,
-    },
-    /// Withdraw a vacancy: nothing more is assigned to it; assignments made or in flight remain.
-    EndVacancy {
-        /// The session.
-        session: SessionId,
-        /// The vacancy.
-        vacancy: VacancyId,
-    },
-    /// Set the total number of jobs that may be assigned to a session, counted from its beginning. The request is
-    /// idempotent and may cross with an assignment. A lower number withdraws unused credit.
-    Credit {
-        /// The session.
-        session: SessionId,
-        /// The number of jobs since the session began, including those it has had. Negative if a worker reconnected
-        /// with more attempts than it has slots, because some of them wait.
-        total: i64,
-    },
-    /// Accept an assignment.
-    Accept {
-        /// The worker's name, from its credential.
-        worker: WorkerName,
-        /// The attempt.
-        attempt: AttemptId,
-        /// Its lease.
-        lease: LeaseId,
-    },
-    /// Report progress.
-    Progress {
-        /// The worker's name, from its credential.
-        worker: WorkerName,
-        /// The attempt.
-        attempt: AttemptId,
-        /// Its lease.
-        lease: LeaseId,
-        /// The indicators.
-        indicators: Vec<Indicator>,
-    },
-    /// Request a sub-job from an attempt, by a name that the attempt chooses.
-    Call {
-        /// The worker's name, from its credential.
-        worker: WorkerName,
-        /// The attempt.
-        attempt: AttemptId,
-        /// Its lease.
-        lease: LeaseId,
-        /// The name: a repeated request with it returns the same job unless that job has failed.
-        call: String,
-        /// The job.
-        job: Box<NewJob>,
-    },
-    /// Suspend an attempt until sub-jobs have ended. Answered when it resumes, or after this time.
-    Wait {
-        /// The worker's name, from its credential.
-        worker: WorkerName,
-        /// The attempt.
-        attempt: AttemptId,
-        /// Its lease.
-        lease: LeaseId,
-        /// The jobs; none: all sub-jobs.
-        jobs: Option<Vec<JobId>>,
-        /// Maximum time until the answer.
-        wait_ms: u64,
-    },
-    /// Report that the work was started and continues outside.
-    Started {
-        /// The worker's name, from its credential.
-        worker: WorkerName,
-        /// The attempt.
-        attempt: AttemptId,
-        /// Its lease.
-        lease: LeaseId,
-    },
-    /// Report from outside the outcome of such work.
-    Complete {
-        /// The job.
-        id: JobId,
-        /// The number of the attempt; none: the current one.
-        attempt: Option<u32>,
-        /// The outcome.
-        report: Report,
-    },
-    /// Report the outcome of an attempt.
-    Report {
-        /// The worker's name, from its credential.
-        worker: WorkerName,
-        /// The attempt.
-        attempt: AttemptId,
-        /// Its lease.
-        lease: LeaseId,
-        /// The outcome.
-        report: Report,
-    },
+pub struct AttemptRef {
+    /// The worker's name, from its credential.
+    pub worker: WorkerName,
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Its lease.
+    pub lease: LeaseId,
 }
 
-impl Request {
+/// Defines all requests, with and without the tickets for their answers. A request names in parentheses what it is
+/// about, in braces its fields, and then the type of its answer.
+macro_rules! requests {
+    ($($(#[$about:meta])* $group:ident $typed:ident {
+        $($(#[$doc:meta])* $name:ident($($key:ident: $key_type:ty)?)
+        { $($(#[$field_doc:meta])* $field:ident: $kind:ty),* $(,)? } -> $reply:ty,)*
+    })*) => {
+        /// A request of any type, without the ticket for its answer.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Request {
+            $($($(#[$doc])* $name {
+                $(
+                    /// What it is about.
+                    $key: $key_type,
+                )?
+                $($(#[$field_doc])* $field: $kind,)*
+            },)*)*
+        }
+
+        impl Request {
+            /// The same request with the ticket of this number.
+            pub fn typed(self, number: u64) -> TypedRequest {
+                match self {
+                    $($(Request::$name { $($key,)? $($field,)* } => {
+                        let to = Ticket::new(number);
+                        TypedRequest::$group($($key,)? $typed::$name { $($field,)* to })
+                    })*)*
+                }
+            }
+        }
+
+        $(
+            $(#[$about])*
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub enum $typed {
+                $($(#[$doc])* $name {
+                    $($(#[$field_doc])* $field: $kind,)*
+                    /// The ticket for the answer.
+                    to: Ticket<$reply>,
+                },)*
+            }
+
+            impl $typed {
+                /// The answer that rejects it.
+                pub(crate) fn rejected(&self, why: Rejected) -> TypedAnswer {
+                    match self {
+                        $($typed::$name { to, .. } => Reply::answer(*to, Err(why)),)*
+                    }
+                }
+            }
+        )*
+    };
+}
+
+/// A request to the kernel, with the ticket for its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypedRequest {
+    /// About one job.
+    Job(JobId, JobRequest),
+    /// About an attempt, from its worker.
+    Attempt(AttemptRef, AttemptRequest),
+    /// About a worker's session.
+    Session(SessionId, SessionRequest),
+    /// About more than one job, or about settings.
+    Hall(HallRequest),
+}
+
+impl TypedRequest {
+    /// The answer that rejects it.
+    pub fn rejected(&self, why: Rejected) -> TypedAnswer {
+        match self {
+            TypedRequest::Job(_, request) => request.rejected(why),
+            TypedRequest::Attempt(_, request) => request.rejected(why),
+            TypedRequest::Session(_, request) => request.rejected(why),
+            TypedRequest::Hall(request) => request.rejected(why),
+        }
+    }
+
     /// Whether it concerns many jobs at once, and so waits for none of them.
     pub fn is_overview(&self) -> bool {
         matches!(
             self,
-            Request::ShowGroup(_)
-                | Request::Counts
-                | Request::Workers
-                | Request::Queue(_)
-                | Request::Queues { .. }
+            TypedRequest::Hall(
+                HallRequest::ShowGroup { .. }
+                    | HallRequest::Counts { .. }
+                    | HallRequest::Workers { .. }
+                    | HallRequest::Queue { .. }
+                    | HallRequest::Queues { .. }
+            )
         )
+    }
+}
+
+requests! {
+    /// A request about one job.
+    Job JobRequest {
+        /// Cancel a job.
+        Cancel(id: JobId) {
+            /// The reason, which becomes its error.
+            failure: Failure,
+        } -> StateName,
+        /// Change a job that no worker holds.
+        Edit(id: JobId) {
+            /// The changes.
+            edit: Box<Edit>,
+        } -> StateName,
+        /// Run a job that no worker holds immediately, regardless of its start time, backoff and windows.
+        RunNow(id: JobId) {} -> StateName,
+        /// Hold a job: it is not claimed.
+        Hold(id: JobId) {} -> StateName,
+        /// Release a held job.
+        Release(id: JobId) {} -> StateName,
+        /// Report from outside the outcome of work that continues there.
+        Complete(id: JobId) {
+            /// The number of the attempt; none: the current one.
+            attempt: Option<u32>,
+            /// The outcome.
+            report: Report,
+        } -> StateName,
+        /// Submit a new job that repeats this completed one.
+        Retry(id: JobId) {
+            /// The idempotency key, if there is one.
+            name: Option<IdempotencyKey>,
+        } -> Vec<Submitted>,
+        /// Return everything that is known about a job.
+        Show(id: JobId) {} -> Box<Shown>,
+        /// Return why a job is not running.
+        Explain(id: JobId) {} -> Box<Explanation>,
+    }
+
+    /// A request of a worker about one of its attempts.
+    Attempt AttemptRequest {
+        /// Accept an assignment.
+        Accept(of: AttemptRef) {} -> StateName,
+        /// Report progress.
+        Progress(of: AttemptRef) {
+            /// The indicators.
+            indicators: Vec<Indicator>,
+        } -> StateName,
+        /// Request a sub-job from an attempt, by a name that the attempt chooses.
+        Call(of: AttemptRef) {
+            /// The name: a repeated request with it returns the same job unless that job has failed.
+            call: String,
+            /// The job.
+            job: Box<NewJob>,
+        } -> Vec<Submitted>,
+        /// Suspend an attempt until sub-jobs have ended. Answered when it resumes, or after this time.
+        Wait(of: AttemptRef) {
+            /// The jobs; none: all sub-jobs.
+            jobs: Option<Vec<JobId>>,
+            /// Maximum time until the answer.
+            wait_ms: u64,
+        } -> Waited,
+        /// Report that the work was started and continues outside.
+        Started(of: AttemptRef) {} -> StateName,
+        /// Report the outcome of an attempt.
+        Report(of: AttemptRef) {
+            /// The outcome.
+            report: Report,
+        } -> StateName,
+    }
+
+    /// A request about a worker's session.
+    Session SessionRequest {
+        /// Renew the session of a worker.
+        Renew(session: SessionId) {} -> Noted,
+        /// The connection is lost: nothing more is assigned to this session; its leases remain valid until they expire.
+        Disconnect(session: SessionId) {} -> Noted,
+        /// The worker has left: its leases end now.
+        CloseSession(session: SessionId) {} -> Noted,
+        /// Open a vacancy: the worker can take jobs now.
+        Vacancy(session: SessionId) {
+            /// The number of jobs.
+            slots: u32,
+            /// The lifetime of the vacancy.
+            wait_ms: u64,
+        } -> VacancyId,
+        /// Withdraw a vacancy: nothing more is assigned to it; assignments made or in flight remain.
+        EndVacancy(session: SessionId) {
+            /// The vacancy.
+            vacancy: VacancyId,
+        } -> Noted,
+        /// Set the total number of jobs that may be assigned to a session, counted from its beginning. The request is
+        /// idempotent and may cross with an assignment. A lower number withdraws unused credit.
+        Credit(session: SessionId) {
+            /// The number of jobs since the session began, including those it has had. Negative if a worker
+            /// reconnected with more attempts than it has slots, because some of them wait.
+            total: i64,
+        } -> Noted,
+    }
+
+    /// A request about more than one job, or about settings.
+    Hall HallRequest {
+        /// Submit jobs.
+        Submit() {
+            /// The jobs.
+            submit: Submit,
+        } -> Vec<Submitted>,
+        /// Create a group with jobs in it.
+        CreateGroup() {
+            /// The group.
+            group: NewGroup,
+            /// Its first jobs; may be empty.
+            submit: Submit,
+        } -> GroupCreated,
+        /// Close a group for new members.
+        CloseGroup() {
+            /// The group.
+            id: GroupId,
+        } -> Box<ShownGroup>,
+        /// Cancel all jobs of a group.
+        CancelGroup() {
+            /// The group.
+            id: GroupId,
+            /// The reason, which becomes the error of its jobs.
+            failure: Failure,
+        } -> Box<ShownGroup>,
+        /// Create a new group from the failed members of an ended one.
+        RetryGroup() {
+            /// The ended group.
+            id: GroupId,
+            /// The idempotency key, if there is one.
+            name: Option<IdempotencyKey>,
+        } -> GroupCreated,
+        /// Return a group that has not ended.
+        ShowGroup() {
+            /// The group.
+            id: GroupId,
+        } -> Box<ShownGroup>,
+        /// Remove these completed jobs; open ones are not affected.
+        Remove() {
+            /// The jobs.
+            ids: Vec<JobId>,
+        } -> u64,
+        /// Return all counts.
+        Counts() {} -> Box<Counts>,
+        /// Return the resources in use of every worker.
+        Workers() {} -> Vec<WorkerUse>,
+        /// Return one queue, and the workers that could take its jobs.
+        Queue() {
+            /// The queue.
+            name: QueueName,
+        } -> Option<(Tally, Takers)>,
+        /// Return queues, by name.
+        Queues() {
+            /// Start after this name; none: from the first.
+            after: Option<QueueName>,
+            /// Maximum number of queues.
+            limit: usize,
+        } -> Vec<(QueueName, Tally)>,
+        /// Return the configuration of every known type.
+        Types() {} -> Vec<(TypeName, u32, TypeConfig)>,
+        /// Change the configuration of a type.
+        SetType() {
+            /// The type.
+            job_type: TypeName,
+            /// The new configuration; none removes it, and the type has the defaults again.
+            config: Option<TypeConfig>,
+            /// The revision that the change is based on, 0 for a type that must not exist; none overwrites any.
+            expected: Option<u32>,
+        } -> u32,
+        /// Return every schedule.
+        Schedules() {} -> Vec<ShownSchedule>,
+        /// Create, change or remove a schedule.
+        SetSchedule() {
+            /// Its name.
+            name: ScheduleName,
+            /// The new configuration; none removes the schedule. The jobs that it created remain.
+            config: Option<Arc<ScheduleConfig>>,
+            /// The version that the change is based on, 0 for a schedule that must not exist; none overwrites any.
+            expected: Option<u32>,
+        } -> u32,
+        /// Create the job of a schedule now, in addition to its ticks.
+        RunSchedule() {
+            /// The schedule.
+            name: ScheduleName,
+        } -> Vec<Submitted>,
+        /// Return the configuration of every configured queue.
+        QueueConfigs() {} -> Vec<(QueueName, u32, QueueConfig)>,
+        /// Change the configuration of a queue.
+        SetQueue() {
+            /// The queue.
+            queue: QueueName,
+            /// The new configuration; none removes it, and the queue has the defaults again.
+            config: Option<QueueConfig>,
+            /// The revision that the change is based on, 0 for a queue that must not be configured; none overwrites
+            /// any.
+            expected: Option<u32>,
+        } -> u32,
+        /// Open a session for a worker, which may bring the attempts that it still has.
+        OpenSession() {
+            /// The worker's name, from its credential.
+            worker: WorkerName,
+            /// Its abilities.
+            abilities: Abilities,
+            /// The jobs it accepts.
+            accepts: Accepts,
+            /// The attempts it still has.
+            attempts: Vec<(AttemptId, LeaseId)>,
+        } -> OpenedSession,
     }
 }

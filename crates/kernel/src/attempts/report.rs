@@ -4,90 +4,96 @@ use std::collections::BTreeSet;
 
 use jobhall_core::bounds::INDICATORS;
 use jobhall_core::{
-    AttemptId, Decision, Event, IllegalTransition, Indicator, JobId, LeaseId, Outcome, PastAttempt, Report,
-    State, Step, StopWhy, WorkerName, transition,
+    AttemptId, Decision, Event, IllegalTransition, Indicator, JobId, Lease, LeaseId, Outcome, PastAttempt,
+    Report, State, StateName, Step, StopWhy, transition,
 };
 use jobhall_store::Unit;
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::{Effect, SessionId, Ticket};
-use crate::api::request::Request;
+use crate::api::answer::Rejected;
+use crate::api::effect::{Effect, SessionId};
+use crate::api::request::{AttemptRef, AttemptRequest};
+use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
-use crate::commits::step::change;
+use crate::commits::step::{Then, change};
 use crate::jobs::entry::Busy;
-use crate::kernel::{Kernel, Task, TaskKind};
-
-/// A worker's report on one attempt.
-struct Word<'a> {
-    worker: &'a WorkerName,
-    attempt: AttemptId,
-    lease: LeaseId,
-}
-
-fn word(request: &Request) -> Option<Word<'_>> {
-    match request {
-        Request::Accept { worker, attempt, lease }
-        | Request::Progress { worker, attempt, lease, .. }
-        | Request::Call { worker, attempt, lease, .. }
-        | Request::Wait { worker, attempt, lease, .. }
-        | Request::Started { worker, attempt, lease }
-        | Request::Report { worker, attempt, lease, .. } => {
-            Some(Word { worker, attempt: *attempt, lease: *lease })
-        }
-        _ => None,
-    }
-}
+use crate::kernel::{JobTask, Kernel};
+use crate::relations::wait::Suspension;
 
 impl Kernel {
-    /// Handles accept, progress or outcome for an open job that is not busy.
-    pub(crate) fn worker_event(&mut self, id: JobId, task: Task) {
-        let TaskKind::Request(request, ticket) = &task.what else { return };
-        let (request, ticket) = (request.clone(), *ticket);
-        let Some(word) = word(&request) else { return };
-        if !self.is_current(word.attempt, word.lease, word.worker) {
-            return self.late_report(id, task);
+    /// Handles a request of a worker about an open job that is not busy.
+    pub(crate) fn worker_event(&mut self, task: JobTask, of: &AttemptRef, request: AttemptRequest) {
+        let id = task.id;
+        if !self.is_current(of.attempt, of.lease, &of.worker) {
+            return self.late_report(task, of, &request);
         }
         self.heard(id);
-        match &request {
-            Request::Call { .. } => return self.call(id, task),
-            Request::Wait { .. } => return self.wait(id, task),
-            Request::Started { .. } => return self.started(id, task),
-            _ => {}
-        }
-        match self.decide(id, &request) {
-            Err(refused) => self.answer(ticket, Err(refused)),
-            Ok(Decision::Same) => {
-                self.note_progress(id, &request);
-                self.answer_state(id, ticket);
+        match request {
+            AttemptRequest::Call { call, job, to } => self.call(task, of.attempt, call, *job, to),
+            AttemptRequest::Wait { jobs, wait_ms, to } => {
+                self.wait(task, of, Suspension { jobs, wait_ms, to });
             }
-            Ok(Decision::Step(step)) if matches!(request, Request::Report { .. }) => {
-                self.send_step(id, *step, task);
+            AttemptRequest::Started { to } => self.started(task, of, to),
+            AttemptRequest::Accept { to } => {
+                self.env.dice();
+                let event = Event::Accept { claim: of.attempt.claim, lease: of.lease };
+                let advanced = self.advance(id, &event);
+                self.answer_advanced(id, advanced, to);
             }
-            Ok(Decision::Step(step)) => {
-                self.note_progress(id, &request);
-                self.live(id, *step);
-                self.answer_state(id, ticket);
+            AttemptRequest::Progress { indicators, to } => {
+                self.env.dice();
+                let advanced = self.progress(of, &indicators);
+                self.answer_advanced(id, advanced, to);
             }
+            AttemptRequest::Report { report, to } => match self.decide_report(of, &report) {
+                Err(refused) => self.answer(to, Err(refused)),
+                Ok(Decision::Same) => self.answer_state(id, to),
+                Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Answer(to)),
+            },
         }
     }
 
-    fn decide(&mut self, id: JobId, request: &Request) -> Result<Decision, Rejected> {
-        let dice = self.env.dice();
-        let Some(entry) = self.jobs.get(id) else { return Err(Rejected::NoSuchJob(id)) };
-        let Some(spec) = &entry.spec else { return Err(Rejected::NoSuchJob(id)) };
-        let event = match request {
-            Request::Accept { attempt, lease, .. } => Event::Accept { claim: attempt.claim, lease: *lease },
-            Request::Progress { attempt, lease, indicators, .. } => {
-                check_indicators(self.jobs.progress(id), indicators)?;
-                Event::Progress { claim: attempt.claim, lease: *lease }
-            }
-            Request::Report { attempt, lease, report, .. } => {
-                report.check()?;
-                Event::Report { claim: attempt.claim, lease: *lease, report, retry: &spec.retry, dice }
-            }
-            _ => return Err(Rejected::NoSuchJob(id)),
-        };
+    fn decide_report(&mut self, of: &AttemptRef, report: &Report) -> Result<Decision, Rejected> {
+        let (dice, id) = (self.env.dice(), of.job());
+        let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
+        let spec = entry.spec.as_ref().ok_or(Rejected::NoSuchJob(id))?;
+        report.check()?;
+        let (claim, lease) = (of.attempt.claim, of.lease);
+        let event = Event::Report { claim, lease, report, retry: &spec.retry, dice };
         transition(&entry.life, &event, self.env.wall()).map_err(Rejected::Event)
+    }
+
+    fn progress(&mut self, of: &AttemptRef, indicators: &[Indicator]) -> Result<(), Rejected> {
+        let id = of.job();
+        check_indicators(self.jobs.progress(id), indicators)?;
+        let event = Event::Progress { claim: of.attempt.claim, lease: of.lease };
+        let decision = self.decide_live(id, &event)?;
+        merge(self.jobs.progress_mut(id), indicators);
+        self.carry_on(id, decision);
+        Ok(())
+    }
+
+    fn advance(&mut self, id: JobId, event: &Event<'_>) -> Result<(), Rejected> {
+        let decision = self.decide_live(id, event)?;
+        self.carry_on(id, decision);
+        Ok(())
+    }
+
+    fn decide_live(&mut self, id: JobId, event: &Event<'_>) -> Result<Decision, Rejected> {
+        let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
+        transition(&entry.life, event, self.env.wall()).map_err(Rejected::Event)
+    }
+
+    fn carry_on(&mut self, id: JobId, decision: Decision) {
+        if let Decision::Step(step) = decision {
+            self.live(id, *step);
+        }
+    }
+
+    fn answer_advanced(&mut self, id: JobId, advanced: Result<(), Rejected>, to: Ticket<StateName>) {
+        match advanced {
+            Ok(()) => self.answer_state(id, to),
+            Err(refused) => self.answer(to, Err(refused)),
+        }
     }
 
     /// Advances an attempt in memory. Short attempts end before any of it needs to be stored.
@@ -110,106 +116,88 @@ impl Kernel {
         self.arm(id, at);
     }
 
-    fn note_progress(&mut self, id: JobId, request: &Request) {
-        if let Request::Progress { indicators, .. } = request {
-            merge(self.jobs.progress_mut(id), indicators);
-        }
-    }
-
-    pub(crate) fn answer_state(&mut self, id: JobId, ticket: Ticket) {
+    pub(crate) fn answer_state(&mut self, id: JobId, to: Ticket<StateName>) {
         let state = self.jobs.get(id).map(|entry| entry.life.name(self.env.wall()));
-        self.answer(ticket, state.map(Answer::State).ok_or(Rejected::NoSuchJob(id)));
+        self.answer(to, state.ok_or(Rejected::NoSuchJob(id)));
     }
 
-    /// Handles a report on an attempt that is not current: if it repeats the report that ended it, it gets the same
-    /// answer.
-    pub(crate) fn late_report(&mut self, id: JobId, task: Task) {
-        let TaskKind::Request(request, ticket) = &task.what else { return };
-        let Some(Word { worker, attempt, lease }) = word(request) else { return };
-        let report = match request {
-            Request::Report { report, .. } => Some(report),
-            Request::Started { .. } => None,
-            _ => return self.answer(*ticket, Err(Rejected::LeaseLost(attempt))),
+    /// Handles a request about an attempt that is not current: a report that repeats the one that ended it gets the
+    /// same answer.
+    pub(crate) fn late_report(&mut self, task: JobTask, of: &AttemptRef, request: &AttemptRequest) {
+        let id = task.id;
+        let (report, to) = match request {
+            AttemptRequest::Report { report, to } => (Some(report), *to),
+            AttemptRequest::Started { to } => (None, *to),
+            other => return self.effect(Effect::Answer(other.rejected(Rejected::LeaseLost(of.attempt)))),
         };
-        let lately = self.jobs.get(id).map(|entry| &entry.life);
-        if let Some(life) =
-            lately.filter(|_| report.is_none() && self.started_before(id, worker, attempt, lease))
-        {
-            let state = life.name(self.env.wall());
-            return self.answer(*ticket, Ok(Answer::State(state)));
-        }
-        if let Some((job, _)) = self.jobs.peek_completed(id)
-            && self.repeats_end(job, worker, attempt, lease, report)
-        {
-            let state = job.life.state.name();
-            return self.answer(*ticket, Ok(Answer::State(state)));
+        if let Some(state) = self.state_of(id).filter(|_| self.repeats_last(id, of, report)) {
+            return self.answer(to, Ok(state));
         }
         let cached_past = self.jobs.peek_completed(id).map(|(_, past)| past.clone());
         let Some(past) = cached_past.or_else(|| task.read.as_ref().map(|read| read.past.clone())) else {
             return self.read_job(id, task);
         };
-        let known = past.iter().any(|past| repeats_past(past, worker, attempt, lease, report));
-        let (ticket, state) = (*ticket, self.state_of(id));
-        match state.filter(|_| known) {
-            Some(state) => self.answer(ticket, Ok(Answer::State(state))),
-            None => self.answer(ticket, Err(Rejected::LeaseLost(attempt))),
-        }
+        let known = past.iter().any(|past| repeats_past(past, of, report));
+        let state = self.state_of(id).filter(|_| known);
+        self.answer(to, state.ok_or(Rejected::LeaseLost(of.attempt)));
     }
 
-    fn state_of(&self, id: JobId) -> Option<jobhall_core::StateName> {
+    /// Whether the last report on the job was this one.
+    fn repeats_last(&self, id: JobId, of: &AttemptRef, report: Option<&Report>) -> bool {
+        let started = report.is_none() && self.started_before(id, of);
+        started || self.jobs.peek_completed(id).is_some_and(|(job, _)| self.repeats_end(job, of, report))
+    }
+
+    fn state_of(&self, id: JobId) -> Option<StateName> {
         let now = self.env.wall();
         let open = self.jobs.get(id).map(|entry| entry.life.name(now));
         open.or_else(|| self.jobs.peek_completed(id).map(|(job, _)| job.life.name(now)))
     }
 
-    fn repeats_end(
-        &self,
-        job: &jobhall_core::Job,
-        worker: &WorkerName,
-        attempt: AttemptId,
-        lease: LeaseId,
-        report: Option<&Report>,
-    ) -> bool {
-        let (claim, retry, dice) = (attempt.claim, &job.spec.retry, jobhall_core::Dice(0));
+    fn repeats_end(&self, job: &jobhall_core::Job, of: &AttemptRef, report: Option<&Report>) -> bool {
+        let (claim, lease, retry, dice) =
+            (of.attempt.claim, of.lease, &job.spec.retry, jobhall_core::Dice(0));
         let event = match report {
             Some(report) => Event::Report { claim, lease, report, retry, dice },
             None => Event::StartedExternal { claim, lease, until: self.env.wall(), retry, dice },
         };
-        let same_worker = job.life.state.lease().is_some_and(|lease| lease.worker == *worker);
+        let same_worker = job.life.state.lease().is_some_and(|lease| lease.worker == of.worker);
         same_worker && transition(&job.life, &event, self.env.wall()) == Ok(Decision::Same)
     }
 
     /// Whether this worker has already reported that its work continues outside.
-    fn started_before(&self, id: JobId, worker: &WorkerName, attempt: AttemptId, lease: LeaseId) -> bool {
+    fn started_before(&self, id: JobId, of: &AttemptRef) -> bool {
         let Some(life) = self.jobs.get(id).map(|entry| &entry.life) else { return false };
-        life.claim == attempt.claim
+        let same = |lease: &Lease| lease.id == of.lease && lease.worker == of.worker;
+        life.claim == of.attempt.claim
             && matches!(life.state, State::Waiting(_))
-            && life.state.lease().is_some_and(|current| current.id == lease && current.worker == *worker)
+            && life.state.lease().is_some_and(same)
     }
 
     /// Takes back a claim that was not accepted in time.
-    pub(crate) fn take_back(&mut self, id: JobId, claim: u32, task: Task) {
-        self.hall_event(id, claim, &Event::TakeBack, task);
+    pub(crate) fn take_back(&mut self, claim: u32, task: JobTask) {
+        self.hall_event(claim, &Event::TakeBack, task);
     }
 
     /// Ends a claim whose session has ended.
-    pub(crate) fn lease_end(&mut self, id: JobId, claim: u32, session: SessionId, task: Task) {
+    pub(crate) fn lease_end(&mut self, claim: u32, session: SessionId, task: JobTask) {
         // The worker may have reconnected meanwhile and moved the attempt to a new session.
-        if self.fleet.hold(id).is_none_or(|hold| hold.session == session) {
-            self.hall_event(id, claim, &Event::LeaseEnd, task);
+        if self.fleet.hold(task.id).is_none_or(|hold| hold.session == session) {
+            self.hall_event(claim, &Event::LeaseEnd, task);
         }
     }
 
     /// A worker that reconnects with an attempt has accepted it, whether or not its report had arrived. It may have
     /// been disconnected when a cancel was sent.
-    pub(crate) fn keep(&mut self, attempt: AttemptId, lease: LeaseId) {
-        let Some(entry) = self.jobs.get(attempt.job) else { return };
-        let event = Event::Accept { claim: attempt.claim, lease };
+    pub(crate) fn keep(&mut self, id: JobId, claim: u32, lease: LeaseId) {
+        let Some(entry) = self.jobs.get(id) else { return };
+        let event = Event::Accept { claim, lease };
         let stop = entry.life.state.held().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
         if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.env.wall()) {
-            self.live(attempt.job, *step);
+            self.live(id, *step);
         }
-        let Some(session) = self.fleet.holder(attempt.job) else { return };
+        let Some(session) = self.fleet.holder(id) else { return };
+        let attempt = AttemptId { job: id, claim };
         match stop {
             Some(StopWhy::Cancel) => self.effect(Effect::Cancel(session, attempt)),
             Some(StopWhy::TimeOut) => self.effect(Effect::TimeOut(session, attempt)),
@@ -217,9 +205,9 @@ impl Kernel {
         }
     }
 
-    fn hall_event(&mut self, id: JobId, claim: u32, event: &Event<'_>, task: Task) {
+    fn hall_event(&mut self, claim: u32, event: &Event<'_>, task: JobTask) {
         let dice = self.env.dice();
-        let Some(entry) = self.jobs.get(id).filter(|entry| entry.life.claim == claim) else { return };
+        let Some(entry) = self.jobs.get(task.id).filter(|entry| entry.life.claim == claim) else { return };
         // An outcome reported from outside counts, regardless of the worker that started the work.
         let (life, until) = (&entry.life, self.env.wall());
         let told = life.state.held().filter(|held| held.early.is_some() && !held.is_cancelled());
@@ -231,7 +219,7 @@ impl Kernel {
             _ => event,
         };
         match transition(&entry.life, event, self.env.wall()) {
-            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
+            Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Nothing),
             Ok(Decision::Same) | Err(IllegalTransition::Illegal { .. }) => {}
             Err(_) => {}
         }
@@ -276,14 +264,8 @@ fn merge(known: &mut Vec<Indicator>, news: &[Indicator]) {
     }
 }
 
-fn repeats_past(
-    past: &PastAttempt,
-    worker: &WorkerName,
-    attempt: AttemptId,
-    lease: LeaseId,
-    report: Option<&Report>,
-) -> bool {
-    let own = past.claim == attempt.claim && past.lease == lease && past.worker == *worker;
+fn repeats_past(past: &PastAttempt, of: &AttemptRef, report: Option<&Report>) -> bool {
+    let own = past.claim == of.attempt.claim && past.lease == of.lease && past.worker == of.worker;
     // A worker that only started the work reported no more than that; one that was timed out may have reported
     // anything.
     let same = report.is_none_or(|report| {

@@ -9,8 +9,9 @@ use jobhall_core::{
 
 use crate::api::effect::{Effect, SessionId};
 use crate::api::time::Mono;
+use crate::commits::step::Then;
 use crate::jobs::entry::Entry;
-use crate::kernel::{Kernel, Task};
+use crate::kernel::{JobTask, Kernel};
 use crate::upkeep::Deadline;
 
 /// The reason of a failure caused by a time-out.
@@ -179,7 +180,8 @@ impl Kernel {
     }
 
     /// An attempt is to be checked: it may have timed out.
-    pub(crate) fn time_out(&mut self, id: JobId, claim: u32, task: Task) {
+    pub(crate) fn time_out(&mut self, claim: u32, task: JobTask) {
+        let id = task.id;
         let dice = self.env.dice();
         let (Some(entry), Some(hold)) = (self.jobs.get(id), self.fleet.hold(id)) else {
             return;
@@ -196,7 +198,7 @@ impl Kernel {
         }
         let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced };
         match transition(&entry.life, &event, self.env.wall()) {
-            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
+            Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Revoke),
             // A cancel was requested meanwhile: the attempt may stop as long as its lease is valid.
             Ok(Decision::Same) | Err(_) => {}
         }

@@ -7,7 +7,7 @@ use crate::api::effect::Effect;
 use crate::commits::step::StepPending;
 use crate::groups::GroupPending;
 use crate::jobs::load::storage;
-use crate::kernel::{AgendaItem, Kernel, PendingRead, ROUNDS, Task, TaskKind};
+use crate::kernel::{AgendaItem, HallTask, JobTask, JobWork, Kernel, PendingRead, ROUNDS, Task};
 use crate::matching::vacancy::ClaimPending;
 use crate::relations::cascade::CascadePending;
 use crate::settings::queues::QueuePending;
@@ -106,7 +106,8 @@ impl Kernel {
     }
 
     fn step_conflicted(&mut self, pending: StepPending, conflicts: Vec<Conflict>) {
-        let StepPending { id, task, released, follow_up, .. } = pending;
+        let StepPending { task, released, follow_up, .. } = pending;
+        let id = task.id;
         if let Some(job) = follow_up {
             self.ids.ended(job.id);
         }
@@ -119,24 +120,25 @@ impl Kernel {
     }
 
     /// Decides a task again, a limited number of times. It precedes tasks that wait for the job.
-    pub(crate) fn again(&mut self, task: Task) {
+    fn again(&mut self, task: JobTask) {
         if task.rounds >= ROUNDS {
             return self.give_up(task, Rejected::Contended);
         }
-        let task = Task { rounds: task.rounds + 1, ..task };
-        match task.what.job().filter(|id| self.jobs.contains(*id)) {
-            Some(id) => self.jobs.line_up_first(id, task),
-            None => self.enqueue(task),
+        let task = JobTask { rounds: task.rounds + 1, ..task };
+        if self.jobs.contains(task.id) {
+            self.jobs.line_up_first(task.id, task.into());
+        } else {
+            self.enqueue(task);
         }
     }
 
     /// Answers a request with the rejection; a task of the engine itself is tried again later.
-    pub(crate) fn give_up(&mut self, task: Task, refused: Rejected) {
-        match task.what {
-            TaskKind::Request(..) | TaskKind::Submit(_) => self.answer_task(&task, Err(refused)),
-            TaskKind::Tick(name) => self.look_later(&name),
-            _ => {
-                self.commits.postpone(Task { rounds: 0, ..task });
+    pub(crate) fn give_up(&mut self, task: impl Into<Task>, refused: Rejected) {
+        match self.reject(task.into(), refused) {
+            None => {}
+            Some(Task::Hall(HallTask::Tick(name))) => self.look_later(&name),
+            Some(task) => {
+                self.commits.postpone(task.afresh());
                 self.rest();
             }
         }
@@ -147,7 +149,8 @@ impl Kernel {
         let refused = storage(error);
         match pending {
             Pending::Step(pending) => {
-                let StepPending { id, task, released, follow_up, .. } = *pending;
+                let StepPending { task, released, follow_up, .. } = *pending;
+                let id = task.id;
                 if let Some(job) = follow_up {
                     self.ids.ended(job.id);
                 }
@@ -160,7 +163,7 @@ impl Kernel {
             Pending::Claim(pending) => self.claim_undone(*pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
-                self.commits.postpone(TaskKind::Save(id, claim).into());
+                self.commits.postpone(JobWork::Save(claim).on(id));
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
@@ -200,7 +203,8 @@ impl Kernel {
         waiting.extend(self.ids.take_waiting());
         waiting.extend(self.relations.take_waiting());
         for task in waiting {
-            self.answer_task(&task, Err(Rejected::Stopped(message.to_owned())));
+            // The engine's own tasks end with it.
+            let _ = self.reject(task, Rejected::Stopped(message.to_owned()));
         }
         self.refuse_pending_reads(message);
         let error = CommitError::Stopped { message: message.to_owned() };

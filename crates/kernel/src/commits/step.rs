@@ -7,21 +7,34 @@ use jobhall_core::{
 };
 use jobhall_store::{Change, Insert, Unit};
 
-use crate::api::answer::Answer;
 use crate::api::effect::Effect;
+use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::jobs::entry::Busy;
-use crate::kernel::{Kernel, Task, TaskKind};
+use crate::kernel::{JobTask, Kernel};
+use crate::relations::wait::Suspension;
+
+/// What is done once a step is stored.
+#[derive(Debug)]
+pub(crate) enum Then {
+    Nothing,
+    /// Answer a request with the new state of the job.
+    Answer(Ticket<StateName>),
+    /// Let the attempt wait for jobs.
+    Suspend(Suspension),
+    /// Revoke the attempt if it has ended: its worker did not report that.
+    Revoke,
+}
 
 /// A step in flight to the store.
 #[derive(Debug)]
 pub(crate) struct StepPending {
-    pub id: JobId,
     pub step: Step,
     /// The new spec, if it changes.
     pub spec: Option<Arc<JobSpec>>,
     /// The task that caused it; it is decided again if the store reports a conflict.
-    pub task: Task,
+    pub task: JobTask,
+    pub then: Then,
     /// The successor that is released by the end of this job.
     pub released: Option<(JobId, JobStatus)>,
     /// The follow-up that is created by the end of this job.
@@ -30,19 +43,26 @@ pub(crate) struct StepPending {
 
 impl Kernel {
     /// Sends a step of a job that is not busy. It may have to wait for ids or for the job's successor.
-    pub(crate) fn send_step(&mut self, id: JobId, step: Step, task: Task) {
-        let spec = self.replaced(id, &step);
-        self.send_respecced(id, step, spec, task);
+    pub(crate) fn send_step(&mut self, task: JobTask, step: Step, then: Then) {
+        let spec = self.replaced(task.id, &step);
+        self.send_respecced(task, step, spec, then);
     }
 
     /// Sends a step together with a new spec.
-    pub(crate) fn send_respecced(&mut self, id: JobId, step: Step, spec: Option<Arc<JobSpec>>, task: Task) {
+    pub(crate) fn send_respecced(
+        &mut self,
+        task: JobTask,
+        step: Step,
+        spec: Option<Arc<JobSpec>>,
+        then: Then,
+    ) {
+        let id = task.id;
         let released = match self.promote_successor(id, &step) {
             Ok(released) => released,
-            Err(busy) => return self.jobs.line_up(busy, task),
+            Err(busy) => return self.jobs.line_up(busy, task.into()),
         };
         let Ok(follow_up) = self.follow_up(id, &step) else {
-            self.ids.wait(task);
+            self.ids.wait(task.into());
             return self.ask_for_ids(1);
         };
         let Some(entry) = self.jobs.get(id) else { return };
@@ -63,7 +83,7 @@ impl Kernel {
         if let Some((next, _)) = &released {
             self.make_busy(*next, Busy::Unit);
         }
-        let pending = StepPending { id, step, spec, task, released, follow_up };
+        let pending = StepPending { step, spec, task, then, released, follow_up };
         let over = pending.step.life.state.is_terminal() && self.relations.has_links(id);
         let unlinked = over.then_some(id).into_iter().collect();
         self.send(Unit { changes, inserts, unlinked, ..Unit::default() }, Pending::Step(Box::new(pending)));
@@ -107,7 +127,8 @@ impl Kernel {
 
     /// The step is stored.
     pub(crate) fn step_stored(&mut self, pending: StepPending) {
-        let StepPending { id, step, spec, task, released, follow_up } = pending;
+        let StepPending { step, spec, task, then, released, follow_up } = pending;
+        let id = task.id;
         self.jobs.totals_mut().stepped(&step);
         self.env.observer().stepped(id, &step);
         if let Some(past) = &step.past {
@@ -124,13 +145,14 @@ impl Kernel {
             self.awaited_ended(id);
         }
         self.stored(id, life);
-        if !held && matches!(task.what, TaskKind::TimeOut(..) | TaskKind::Cycle(..)) {
+        if !held && matches!(then, Then::Revoke) {
             self.revoke(id, claim);
         }
         self.tell_holder(id, claim, reason);
-        match reason {
-            Reason::Suspended if held => self.suspended(id, &task),
-            _ => self.answer_task(&task, Ok(Answer::State(name))),
+        match then {
+            Then::Suspend(wait) => self.suspended(id, &wait),
+            Then::Answer(to) => self.answer(to, Ok(name)),
+            Then::Nothing | Then::Revoke => {}
         }
         if !held {
             self.let_go(id);

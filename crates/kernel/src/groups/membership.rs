@@ -4,7 +4,8 @@
 use jobhall_core::{Failure, Group, GroupCounts, GroupId, JobId, JobSpec, Standing, StateName, Time};
 use jobhall_store::Member;
 
-use crate::api::effect::Ticket;
+use crate::api::answer::GroupCreated;
+use crate::api::ticket::Ticket;
 use crate::groups::Fill;
 use crate::jobs::ids::IdMap;
 use crate::kernel::Task;
@@ -78,7 +79,7 @@ impl Groups {
     }
 
     /// Gives up filling groups, and returns the tickets that waited for it.
-    pub fn take_fills(&mut self) -> Vec<Ticket> {
+    pub fn take_fills(&mut self) -> Vec<Ticket<GroupCreated>> {
         std::mem::take(&mut self.fills).into_values().filter_map(|fill| fill.ticket).collect()
     }
 
@@ -385,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_group_is_filled_until_it_is_closed_with_all_its_jobs_and_an_answer() {
-        let fills = [Fill::of(&[id(1)], None), Fill::of(&[], Some(Ticket(5))), Fill::of(&[], None)];
+        let fills = [Fill::of(&[id(1)], None), Fill::of(&[], Some(Ticket::new(5))), Fill::of(&[], None)];
         let closed = Group { closed: true, ..group() };
         let done = fills.map(|fill| {
             let mut groups = groups(group());
@@ -401,9 +402,9 @@ mod tests {
     #[test]
     fn fills_that_are_given_up_return_the_tickets_that_wait() {
         let mut groups = groups(group());
-        groups.fills.insert(group().id, Fill::of(&[id(1)], Some(Ticket(5))));
+        groups.fills.insert(group().id, Fill::of(&[id(1)], Some(Ticket::new(5))));
         groups.fills.insert(GroupId::new(2_000).unwrap(), Fill::of(&[id(1)], None));
-        assert_eq!(groups.take_fills(), [Ticket(5)]);
+        assert_eq!(groups.take_fills(), [Ticket::new(5)]);
         assert!(groups.fills.is_empty());
     }
 

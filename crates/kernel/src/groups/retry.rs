@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, VecDeque};
 use jobhall_core::{After, Group, GroupId, Job, JobId, NewJob, OnDuplicate, Standing};
 use jobhall_store::{Member, StoreError};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::Ticket;
-use crate::api::request::{IdempotencyKey, Request, Submit};
+use crate::api::answer::{GroupCreated, Rejected};
+use crate::api::request::{HallRequest, IdempotencyKey, Submit};
+use crate::api::ticket::Ticket;
 use crate::jobs::ids::IdMap;
 use crate::jobs::retry::again;
-use crate::kernel::{Kernel, PendingRead, StoreRequest, TaskKind};
+use crate::kernel::{HallTask, Kernel, PendingRead, StoreRequest};
 use crate::submit::{Plan, ReplyTo};
 
 /// Jobs created in one unit.
@@ -29,7 +29,7 @@ pub(crate) struct Fill {
     /// By member of the ended group: the job that repeats it.
     made: IdMap<JobId, JobId>,
     /// The ticket of the caller, if one still waits.
-    pub(crate) ticket: Option<Ticket>,
+    pub(crate) ticket: Option<Ticket<GroupCreated>>,
 }
 
 impl Fill {
@@ -42,13 +42,18 @@ impl Fill {
 #[cfg(test)]
 impl Fill {
     /// A fill with these members left.
-    pub(super) fn of(left: &[JobId], ticket: Option<Ticket>) -> Fill {
+    pub(super) fn of(left: &[JobId], ticket: Option<Ticket<GroupCreated>>) -> Fill {
         Fill { left: left.iter().copied().collect(), made: IdMap::default(), ticket }
     }
 }
 
 impl Kernel {
-    pub(crate) fn retry_group(&mut self, id: GroupId, name: Option<IdempotencyKey>, ticket: Ticket) {
+    pub(crate) fn retry_group(
+        &mut self,
+        id: GroupId,
+        name: Option<IdempotencyKey>,
+        ticket: Ticket<GroupCreated>,
+    ) {
         if self.groups.get(id).is_some() {
             return self.answer(ticket, Err(Rejected::GroupOpen(id)));
         }
@@ -65,7 +70,7 @@ impl Kernel {
         &mut self,
         id: GroupId,
         name: Option<IdempotencyKey>,
-        ticket: Ticket,
+        ticket: Ticket<GroupCreated>,
         found: Result<Option<(Group, Vec<Member>)>, StoreError>,
     ) {
         let (old, members) = match found {
@@ -84,7 +89,7 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::NothingToRetry(id)));
         }
         let Some(new) = self.take_ids(1).and_then(|ids| ids.first().copied()) else {
-            self.ids.wait(TaskKind::Request(Request::RetryGroup { id, name }, ticket).into());
+            self.ids.wait(HallTask::Request(HallRequest::RetryGroup { id, name, to: ticket }).into());
             return self.ask_for_ids(1);
         };
         let (created_at, retry_of) = (self.env.wall(), Some(id));
@@ -122,11 +127,11 @@ impl Kernel {
             return self.commits.read(number, request, PendingRead::Fill(id, ids));
         }
         if busy {
-            return self.groups.line_up(id, TaskKind::Fill(id).into());
+            return self.groups.line_up(id, HallTask::Fill(id).into());
         }
         let ticket = fill.ticket.take();
         if let Some(ticket) = ticket {
-            self.answer(ticket, Ok(Answer::GroupCreated { id, jobs: Vec::new() }));
+            self.answer(ticket, Ok(GroupCreated { id, jobs: Vec::new() }));
         }
         if closed {
             self.groups.fills.remove(&id);
@@ -155,7 +160,7 @@ impl Kernel {
         let n = jobs.len();
         let Some(new) = self.take_ids(n) else {
             self.put_back(id, ids);
-            self.ids.wait(TaskKind::Fill(id).into());
+            self.ids.wait(HallTask::Fill(id).into());
             return self.ask_for_ids(n);
         };
         let old = old.iter().map(|job| job.id).collect();
@@ -193,7 +198,7 @@ impl Kernel {
 
     fn fill_later(&mut self, id: GroupId, ids: Vec<JobId>) {
         self.put_back(id, ids);
-        self.commits.postpone(TaskKind::Fill(id).into());
+        self.commits.postpone(HallTask::Fill(id).into());
         self.rest();
     }
 
@@ -220,7 +225,7 @@ impl Kernel {
         found: Result<Option<(Group, Vec<Member>)>, StoreError>,
     ) {
         let Ok(found) = found else {
-            self.commits.postpone(TaskKind::ResumeFill(id, from).into());
+            self.commits.postpone(HallTask::ResumeFill(id, from).into());
             return self.rest();
         };
         let members = found.map_or_else(Vec::new, |(_, members)| members);
@@ -259,7 +264,7 @@ impl Kernel {
         let (Ok(found), Some(fill)) = (found, self.groups.fills.get_mut(&id)) else {
             self.groups.fills.remove(&id);
             if let Some(from) = from {
-                self.commits.postpone(TaskKind::ResumeFill(id, from).into());
+                self.commits.postpone(HallTask::ResumeFill(id, from).into());
             }
             return self.rest();
         };

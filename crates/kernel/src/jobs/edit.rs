@@ -5,13 +5,15 @@ use std::sync::Arc;
 use jobhall_core::bounds;
 use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::{
-    Decision, Event, JobId, JobSpec, Json, Owner, RetryPolicy, Tag, Time, Timeouts, Windows, transition,
+    Decision, Event, JobId, JobSpec, Json, Owner, RetryPolicy, StateName, Tag, Time, Timeouts, Windows,
+    transition,
 };
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::request::Request;
+use crate::api::answer::Rejected;
+use crate::api::ticket::Ticket;
+use crate::commits::step::Then;
 use crate::jobs::windows::Timed;
-use crate::kernel::{Kernel, Task, TaskKind};
+use crate::kernel::{JobTask, Kernel};
 
 /// Changes of a job; a field that is none stays as it is. Type, key and queue never change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub struct Edit {
 
 impl Edit {
     /// Start immediately: start time, backoff and windows are ignored; limits, pauses and holds are not.
-    fn now(now: Time) -> Edit {
+    pub(crate) fn now(now: Time) -> Edit {
         Edit { run_at: Some(now), windows: Some(Windows::default()), ..Edit::default() }
     }
 
@@ -94,45 +96,45 @@ impl Edit {
 }
 
 impl Kernel {
-    /// Holds, releases, edits or runs an open job.
-    pub(crate) fn edit(&mut self, id: JobId, task: Task) {
-        let TaskKind::Request(request, ticket) = &task.what else { return };
-        let ticket = *ticket;
-        let edit = match request {
-            Request::Edit { edit, .. } => Some((**edit).clone()),
-            Request::RunNow(_) => Some(Edit::now(self.env.wall())),
-            _ => None,
-        };
-        if let Err(refused) = edit.as_ref().map_or(Ok(()), Edit::check) {
-            return self.answer(ticket, Err(refused));
-        }
-        let Some(entry) = self.jobs.get(id) else { return };
-        let event = match (request, &edit) {
-            (Request::Hold(_), _) => Event::Hold,
-            (_, Some(edit)) => Event::Edit { run_at: edit.run_at },
-            _ => Event::Release,
-        };
-        let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
-        match transition(&entry.unmoved(), &event, self.env.wall()) {
-            Ok(Decision::Step(step)) => self.send_respecced(id, *step, spec, task),
-            Ok(Decision::Same) => {
-                let state = entry.life.name(self.env.wall());
-                self.answer(ticket, Ok(Answer::State(state)));
-            }
-            Err(refusal) => self.answer(ticket, Err(Rejected::Event(refusal))),
+    /// Edits an open job.
+    pub(crate) fn edit(&mut self, task: JobTask, edit: Edit, to: Ticket<StateName>) {
+        match edit.check() {
+            Ok(()) => self.change(task, &Event::Edit { run_at: edit.run_at }, Some(edit), to),
+            Err(refused) => self.answer(to, Err(refused)),
         }
     }
 
-    /// The same for a completed job, which never changes.
-    pub(crate) fn edit_completed(&mut self, id: JobId, request: &Request) -> Result<Answer, Rejected> {
-        let (job, _) = self.jobs.completed(id).ok_or(Rejected::NoSuchJob(id))?;
-        let event = match request {
-            Request::Hold(_) => Event::Hold,
-            Request::Release(_) => Event::Release,
-            _ => Event::Edit { run_at: None },
+    /// Holds, releases or edits an open job.
+    pub(crate) fn change(
+        &mut self,
+        task: JobTask,
+        event: &Event<'_>,
+        edit: Option<Edit>,
+        to: Ticket<StateName>,
+    ) {
+        let Some(entry) = self.jobs.get(task.id) else { return };
+        let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
+        match transition(&entry.unmoved(), event, self.env.wall()) {
+            Ok(Decision::Step(step)) => self.send_respecced(task, *step, spec, Then::Answer(to)),
+            Ok(Decision::Same) => {
+                let state = entry.life.name(self.env.wall());
+                self.answer(to, Ok(state));
+            }
+            Err(refusal) => self.answer(to, Err(Rejected::Event(refusal))),
+        }
+    }
+
+    /// Cancels, holds, releases or edits a completed job, which never changes: it is as good if it repeats what ended
+    /// the job, and a conflict otherwise.
+    pub(crate) fn change_completed(&mut self, id: JobId, event: &Event<'_>, to: Ticket<StateName>) {
+        let state = match self.jobs.completed(id) {
+            Some((job, _)) => {
+                let decision = transition(&job.life, event, self.env.wall());
+                decision.map(|_| job.life.state.name()).map_err(Rejected::Event)
+            }
+            None => Err(Rejected::NoSuchJob(id)),
         };
-        let decision = transition(&job.life, &event, self.env.wall());
-        decision.map(|_| Answer::State(job.life.state.name())).map_err(Rejected::Event)
+        self.answer(to, state);
     }
 
     /// Replaces the spec by the one that was stored.

@@ -7,7 +7,7 @@ use crate::api::answer::Rejected;
 use crate::groups::membership::Membership;
 use crate::jobs::entry::{Busy, Entry, Placed, Shared};
 use crate::jobs::windows::Timed;
-use crate::kernel::{AgendaItem, Kernel, Read, StoreRequest, Task};
+use crate::kernel::{AgendaItem, JobTask, Kernel, Read, StoreRequest, Task};
 use crate::matching::board::{ClassId, Rank};
 use crate::stats::queues::{QueueId, ready_since};
 use crate::upkeep::Deadline;
@@ -355,21 +355,21 @@ impl Kernel {
     }
 
     /// Reads the spec of an open job; tasks for the job wait for it.
-    pub(crate) fn read_spec(&mut self, id: JobId, task: Task) {
+    pub(crate) fn read_spec(&mut self, id: JobId, task: JobTask) {
         self.make_busy(id, Busy::Reading);
-        self.jobs.line_up(id, task);
+        self.jobs.line_up(id, task.into());
         self.want(StoreRequest::Job(id));
     }
 
     /// Reads a completed job, or the ended attempts of an open one, for a task.
-    pub(crate) fn read_job(&mut self, id: JobId, task: Task) {
+    pub(crate) fn read_job(&mut self, id: JobId, task: JobTask) {
         if self.jobs.read_for(id, task) {
             self.want(StoreRequest::Job(id));
         }
     }
 
     /// Returns the tasks that a read was made for, and requests the next read if others arrived meanwhile.
-    fn readers(&mut self, id: JobId) -> Vec<Task> {
+    fn readers(&mut self, id: JobId) -> Vec<JobTask> {
         let (now, again) = self.jobs.readers(id);
         if again {
             self.want(StoreRequest::Job(id));
@@ -404,17 +404,17 @@ impl Kernel {
             }
         };
         for task in readers {
-            self.enqueue(Task { read: Some(read.clone()), ..task });
+            self.enqueue(JobTask { read: Some(read.clone()), ..task });
         }
         if reading {
             self.make_free(id);
         }
     }
 
-    fn read_failed(&mut self, id: JobId, readers: Vec<Task>, error: &StoreError) {
+    fn read_failed(&mut self, id: JobId, readers: Vec<JobTask>, error: &StoreError) {
         let refused = Rejected::Storage { full: false, message: error.to_string() };
         let in_line = self.jobs.take_line(id);
-        for task in readers.into_iter().chain(in_line) {
+        for task in readers.into_iter().map(Task::from).chain(in_line) {
             self.give_up(task, refused.clone());
         }
         self.rest();

@@ -3,25 +3,29 @@
 use jobhall_core::JobId;
 use jobhall_store::{CommitError, Pruned};
 
-use crate::api::answer::Answer;
-use crate::api::effect::Ticket;
+use crate::api::ticket::Ticket;
 use crate::jobs::load::storage;
 use crate::kernel::{Kernel, StoreRequest};
 
 impl Kernel {
     /// Open jobs are skipped here, and again by the store. So are jobs whose end was not propagated to all dependents
     /// yet.
-    pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket) {
+    pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket<u64>) {
         let over = |id: &JobId| !self.jobs.contains(*id) && !self.relations.needs(*id);
         let gone: Vec<_> = ids.into_iter().filter(over).collect();
         if gone.is_empty() {
-            return self.answer(ticket, Ok(Answer::Removed(0)));
+            return self.answer(ticket, Ok(0));
         }
         self.want(StoreRequest::Remove(ticket, gone));
     }
 
     /// The store has removed the jobs: removes them from memory, and repeats reads that began before.
-    pub(crate) fn removed(&mut self, ticket: Ticket, ids: &[JobId], result: Result<Pruned, CommitError>) {
+    pub(crate) fn removed(
+        &mut self,
+        ticket: Ticket<u64>,
+        ids: &[JobId],
+        result: Result<Pruned, CommitError>,
+    ) {
         let pruned = match result {
             Ok(pruned) => pruned,
             Err(error) => {
@@ -30,6 +34,6 @@ impl Kernel {
             }
         };
         self.jobs.removed(ids);
-        self.answer(ticket, Ok(Answer::Removed(pruned.jobs)));
+        self.answer(ticket, Ok(pruned.jobs));
     }
 }

@@ -1,14 +1,14 @@
 //! Manual retry: completed jobs never change, so it submits a new job like the old one.
 
-use jobhall_core::{IllegalTransition, JobId, JobSpec, NewJob, OnDuplicate};
+use jobhall_core::{IllegalTransition, JobId, JobSpec, NewJob, OnDuplicate, Submitted};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::Ticket;
+use crate::api::answer::Rejected;
 use crate::api::request::{IdempotencyKey, Submit};
+use crate::api::ticket::Ticket;
 use crate::kernel::Kernel;
 
 impl Kernel {
-    pub(crate) fn retry(&mut self, id: JobId, name: Option<IdempotencyKey>, ticket: Ticket) {
+    pub(crate) fn retry(&mut self, id: JobId, name: Option<IdempotencyKey>, ticket: Ticket<Vec<Submitted>>) {
         let Some((job, _)) = self.jobs.completed(id) else {
             return self.answer(ticket, Err(Rejected::NoSuchJob(id)));
         };
@@ -17,10 +17,10 @@ impl Kernel {
     }
 
     /// An open job cannot be retried manually.
-    pub(crate) fn retry_rejected(&self, id: JobId) -> Result<Answer, Rejected> {
-        let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
+    pub(crate) fn retry_rejected(&self, id: JobId) -> Rejected {
+        let Some(entry) = self.jobs.get(id) else { return Rejected::NoSuchJob(id) };
         let state = entry.life.name(self.env.wall());
-        Err(Rejected::Event(IllegalTransition::NotCompleted { state }))
+        Rejected::Event(IllegalTransition::NotCompleted { state })
     }
 }
 

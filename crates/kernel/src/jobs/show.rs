@@ -1,13 +1,14 @@
 //! Showing a job: the stored row, combined with the engine's state of a live attempt.
 
-use jobhall_core::{Job, JobId};
+use jobhall_core::Job;
 
-use crate::api::answer::{Answer, Rejected, Shown};
-use crate::kernel::{Kernel, Task, TaskKind};
+use crate::api::answer::{Rejected, Shown};
+use crate::api::ticket::Ticket;
+use crate::kernel::{JobTask, Kernel};
 
 impl Kernel {
-    pub(crate) fn show(&mut self, id: JobId, task: Task) {
-        let TaskKind::Request(_, ticket) = task.what else { return };
+    pub(crate) fn show(&mut self, task: JobTask, to: Ticket<Box<Shown>>) {
+        let id = task.id;
         if let Some(entry) = self.jobs.get(id) {
             let past = match task.read.as_ref().map(|read| &read.past) {
                 Some(past) => past.clone(),
@@ -19,13 +20,13 @@ impl Kernel {
             let progress = self.jobs.progress.get(&id).cloned().unwrap_or_default();
             let longer_than_ms = self.expected_ms(id);
             let shown = Shown { job, past, progress, longer_than_ms, cached: true };
-            return self.answer(ticket, Ok(Answer::Shown(Box::new(shown))));
+            return self.answer(to, Ok(Box::new(shown)));
         }
         let cached = task.read.is_none();
         let shown = self.jobs.completed(id).map(|(job, past)| {
             let (job, past, progress) = (job.clone(), past.clone(), Vec::new());
-            Answer::Shown(Box::new(Shown { job, past, progress, longer_than_ms: None, cached }))
+            Box::new(Shown { job, past, progress, longer_than_ms: None, cached })
         });
-        self.answer(ticket, shown.ok_or(Rejected::NoSuchJob(id)));
+        self.answer(to, shown.ok_or(Rejected::NoSuchJob(id)));
     }
 }

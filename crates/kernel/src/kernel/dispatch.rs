@@ -1,20 +1,30 @@
 //! Dispatch: passes each task to its use case, immediately or once its job is no longer busy.
 
-use jobhall_core::JobId;
+use jobhall_core::{Event, JobId};
 
-use super::{AgendaItem, Kernel, ROUNDS, Task, TaskKind};
-use crate::api::answer::{Answer, Rejected};
-use crate::api::request::Request;
+use super::task::{HallTask, JobTask, JobWork, Task};
+use super::{AgendaItem, Kernel, ROUNDS};
+use crate::api::answer::Rejected;
+use crate::api::effect::{Effect, SessionId};
+use crate::api::request::{AttemptRef, HallRequest, JobRequest, SessionRequest};
+use crate::groups::GroupChange;
+use crate::jobs::edit::Edit;
 use crate::jobs::entry::Busy;
 
 impl Kernel {
     /// Adds a task to the agenda, or to those that wait for its busy job.
-    pub(crate) fn enqueue(&mut self, task: Task) {
-        let busy = |id: &JobId| self.jobs.get(*id).is_some_and(|entry| entry.busy != Busy::Free);
-        match task.what.job().filter(busy).filter(|_| self.commits.stopped().is_none()) {
-            Some(id) => self.jobs.line_up(id, task),
-            None => self.agenda.push(AgendaItem::Run(task)),
+    pub(crate) fn enqueue(&mut self, task: impl Into<Task>) {
+        let task = task.into();
+        match &task {
+            Task::Job(JobTask { id, .. }) if self.is_busy(*id) && self.commits.stopped().is_none() => {
+                self.jobs.line_up(*id, task);
+            }
+            _ => self.agenda.push(AgendaItem::Run(task)),
         }
+    }
+
+    fn is_busy(&self, id: JobId) -> bool {
+        self.jobs.get(id).is_some_and(|entry| entry.busy != Busy::Free)
     }
 
     /// Does one item of the agenda.
@@ -42,246 +52,243 @@ impl Kernel {
     fn run(&mut self, task: Task) {
         if let Some(why) = self.commits.stopped() {
             let refused = Rejected::Stopped(why.to_owned());
-            return self.answer_task(&task, Err(refused));
-        }
-        match task.what.job() {
-            Some(id) => self.run_on(id, task),
-            None => self.run_free(task),
-        }
-    }
-
-    /// A task about one job.
-    fn run_on(&mut self, id: JobId, task: Task) {
-        match self.jobs.get(id) {
-            Some(entry) if entry.busy != Busy::Free => self.jobs.line_up(id, task),
-            Some(entry) if entry.spec.is_none() => self.read_spec(id, task),
-            Some(_) => self.run_open(id, task),
-            None => self.run_closed(id, task),
-        }
-    }
-
-    fn run_open(&mut self, id: JobId, task: Task) {
-        match &task.what {
-            TaskKind::Request(Request::Show(_), _) => self.show(id, task),
-            TaskKind::Request(Request::Explain(_), ticket) => {
-                let explanation = self.explain(id);
-                self.answer(*ticket, explanation);
-            }
-            TaskKind::Request(Request::Retry { .. }, ticket) => {
-                self.answer(*ticket, self.retry_rejected(id));
-            }
-            TaskKind::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
-            TaskKind::Request(
-                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
-                _,
-            ) => self.edit(id, task),
-            TaskKind::Request(Request::Complete { .. }, _) => self.complete(id, task),
-            TaskKind::Request(..) => self.worker_event(id, task),
-            TaskKind::TakeBack(_, claim) => self.take_back(id, *claim, task),
-            TaskKind::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
-            TaskKind::Keep(attempt, lease) => self.keep(*attempt, *lease),
-            TaskKind::Save(_, claim) => self.save(id, *claim),
-            TaskKind::DependenciesMet(_) => self.dependencies_met(id),
-            TaskKind::Cascade(_, by) => self.cascade_to(id, *by, task),
-            TaskKind::TimeOut(_, claim) => self.time_out(id, *claim, task),
-            TaskKind::ExternalOver(_, claim) => self.external_over(id, *claim, task),
-            TaskKind::Resume(_, claim) => self.resume(id, *claim),
-            TaskKind::Cycle(_, claim, failure) => {
-                let (claim, failure) = (*claim, failure.clone());
-                self.fail_for_cycle(id, claim, &failure, task);
-            }
-            TaskKind::Orphan(_) => self.orphan_of(id, task),
-            TaskKind::Submit(_)
-            | TaskKind::Tick(_)
-            | TaskKind::ReadEnds(_)
-            | TaskKind::LookAtGroup(_)
-            | TaskKind::Fill(_)
-            | TaskKind::ResumeFill(..) => {}
-        }
-    }
-
-    /// Runs a task on a completed or unknown job; the job is taken from the cache or read into it.
-    fn run_closed(&mut self, id: JobId, task: Task) {
-        if !matches!(task.what, TaskKind::Request(..)) {
+            // The engine's own tasks end with it.
+            let _ = self.reject(task, refused);
             return;
         }
+        match task {
+            Task::Job(task) => match self.jobs.get(task.id) {
+                Some(entry) if entry.busy != Busy::Free => self.jobs.line_up(task.id, task.into()),
+                Some(entry) if entry.spec.is_none() => self.read_spec(task.id, task),
+                Some(_) => self.run_open(task),
+                None => self.run_closed(task),
+            },
+            Task::Hall(task) => self.run_hall(task),
+        }
+    }
+
+    /// Rejects the request behind a task; returns the task if it is the engine's own.
+    pub(crate) fn reject(&mut self, task: Task, why: Rejected) -> Option<Task> {
+        let answer = match &task {
+            Task::Job(JobTask { work: JobWork::Request(request), .. }) => request.rejected(why),
+            Task::Job(JobTask { work: JobWork::Attempt(_, request), .. }) => request.rejected(why),
+            Task::Hall(HallTask::Request(request)) => request.rejected(why),
+            Task::Hall(HallTask::Session(_, request)) => request.rejected(why),
+            Task::Hall(HallTask::ChangeGroup(change)) => change.rejected(why),
+            Task::Hall(HallTask::Submit(plan)) => {
+                self.reply(plan.reply_to.clone(), Err(why));
+                return None;
+            }
+            _ => return Some(task),
+        };
+        self.effect(Effect::Answer(answer));
+        None
+    }
+
+    /// A task about an open job that is not busy.
+    fn run_open(&mut self, task: JobTask) {
+        let id = task.id;
+        match &task.work {
+            JobWork::Request(request) => {
+                let request = request.clone();
+                self.request_on_open(task, request);
+            }
+            JobWork::Attempt(of, request) => {
+                let (of, request) = (of.clone(), request.clone());
+                self.worker_event(task, &of, request);
+            }
+            &JobWork::TakeBack(claim) => self.take_back(claim, task),
+            &JobWork::LeaseEnd(claim, session) => self.lease_end(claim, session, task),
+            &JobWork::Keep(claim, lease) => self.keep(id, claim, lease),
+            &JobWork::Save(claim) => self.save(id, claim),
+            JobWork::DependenciesMet => self.dependencies_met(id),
+            &JobWork::Cascade(by) => self.cascade_to(by, task),
+            &JobWork::TimeOut(claim) => self.time_out(claim, task),
+            &JobWork::ExternalOver(claim) => self.external_over(claim, task),
+            &JobWork::Resume(claim) => self.resume(id, claim),
+            JobWork::Cycle(claim, failure) => {
+                let (claim, failure) = (*claim, failure.clone());
+                self.fail_for_cycle(claim, &failure, task);
+            }
+            JobWork::Orphan => self.orphan_of(task),
+        }
+    }
+
+    fn request_on_open(&mut self, task: JobTask, request: JobRequest) {
+        match request {
+            JobRequest::Show { to } => self.show(task, to),
+            JobRequest::Explain { to } => {
+                let explanation = self.explain(task.id);
+                self.answer(to, explanation);
+            }
+            JobRequest::Retry { to, .. } => self.answer(to, Err(self.retry_rejected(task.id))),
+            JobRequest::Cancel { failure, to } => self.cancel(task, &failure, to),
+            JobRequest::Edit { edit, to } => self.edit(task, *edit, to),
+            JobRequest::RunNow { to } => self.edit(task, Edit::now(self.env.wall()), to),
+            JobRequest::Hold { to } => self.change(task, &Event::Hold, None, to),
+            JobRequest::Release { to } => self.change(task, &Event::Release, None, to),
+            JobRequest::Complete { attempt, report, to } => self.complete(task, attempt, &report, to),
+        }
+    }
+
+    /// A task about a completed or unknown job. The engine's own tasks are over with their job.
+    fn run_closed(&mut self, task: JobTask) {
+        match &task.work {
+            JobWork::Request(request) => {
+                let request = request.clone();
+                if let Some(task) = self.find_completed(task) {
+                    self.request_on_completed(task, request);
+                }
+            }
+            JobWork::Attempt(of, request) => {
+                let (of, request) = (of.clone(), request.clone());
+                if let Some(task) = self.find_completed(task) {
+                    self.late_report(task, &of, &request);
+                }
+            }
+            JobWork::TakeBack(_)
+            | JobWork::LeaseEnd(..)
+            | JobWork::Keep(..)
+            | JobWork::Save(_)
+            | JobWork::DependenciesMet
+            | JobWork::Cascade(_)
+            | JobWork::TimeOut(_)
+            | JobWork::ExternalOver(_)
+            | JobWork::Resume(_)
+            | JobWork::Cycle(..)
+            | JobWork::Orphan => {}
+        }
+    }
+
+    /// Returns the task if its job is in the cache of completed ones; otherwise the job is read into it.
+    fn find_completed(&mut self, task: JobTask) -> Option<JobTask> {
+        let id = task.id;
         if self.jobs.peek_completed(id).is_some() {
-            return self.run_completed(id, task);
+            return Some(task);
         }
         if task.read.as_ref().is_some_and(|read| !read.found) {
-            return self.answer_task(&task, Err(Rejected::NoSuchJob(id)));
+            let _ = self.reject(task.into(), Rejected::NoSuchJob(id));
+        } else if task.rounds >= ROUNDS {
+            let _ = self.reject(task.into(), Rejected::Contended);
+        } else {
+            self.read_job(id, JobTask { rounds: task.rounds + 1, read: None, ..task });
         }
-        if task.rounds >= ROUNDS {
-            return self.answer_task(&task, Err(Rejected::Contended));
-        }
-        self.read_job(id, Task { rounds: task.rounds + 1, read: None, ..task });
+        None
     }
 
-    fn run_completed(&mut self, id: JobId, task: Task) {
-        let TaskKind::Request(request, ticket) = &task.what else { return };
+    fn request_on_completed(&mut self, task: JobTask, request: JobRequest) {
+        let id = task.id;
         match request {
-            Request::Show(_) => self.show(id, task),
-            Request::Explain(_) => {
+            JobRequest::Show { to } => self.show(task, to),
+            JobRequest::Explain { to } => {
                 let explanation = self.explain_completed(id);
-                self.answer(*ticket, explanation);
+                self.answer(to, explanation);
             }
-            Request::Retry { name, .. } => self.retry(id, name.clone(), *ticket),
-            Request::Cancel { failure, .. } => {
-                let answer = self.cancel_completed(id, failure);
-                self.answer(*ticket, answer);
+            JobRequest::Retry { name, to } => self.retry(id, name, to),
+            JobRequest::Cancel { failure, to } => self.change_completed(id, &Event::Cancel(&failure), to),
+            JobRequest::Edit { to, .. } | JobRequest::RunNow { to } => {
+                self.change_completed(id, &Event::Edit { run_at: None }, to);
             }
-            Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_) => {
-                let answer = self.edit_completed(id, request);
-                self.answer(*ticket, answer);
+            JobRequest::Hold { to } => self.change_completed(id, &Event::Hold, to),
+            JobRequest::Release { to } => self.change_completed(id, &Event::Release, to),
+            JobRequest::Complete { attempt, report, to } => {
+                let state = self.finish_completed(id, attempt, &report);
+                self.answer(to, state);
             }
-            Request::Complete { attempt, report, .. } => {
-                let answer = self.finish_completed(id, *attempt, report);
-                self.answer(*ticket, answer);
-            }
-            _ => self.late_report(id, task),
         }
     }
 
-    /// Runs a task that does not concern a single job.
-    fn run_free(&mut self, task: Task) {
-        let (request, ticket) = match task.what {
-            TaskKind::Request(request, ticket) => (request, ticket),
-            TaskKind::Submit(plan) => return self.send_plan(*plan),
-            TaskKind::Tick(name) => return self.tick_of(&name),
-            TaskKind::ReadEnds(ids) => return self.read_ends(ids),
-            TaskKind::LookAtGroup(group) => return self.groups.look_at(group),
-            TaskKind::Fill(group) => return self.fill_on(group),
-            TaskKind::ResumeFill(group, from) => return self.resume_fill(group, from),
-            _ => return,
-        };
-        match request {
-            Request::Submit(submit) => self.submit(submit, ticket),
-            Request::CreateGroup { group, submit } => self.create_group(group, submit, ticket),
-            Request::CloseGroup(_) | Request::CancelGroup { .. } => self.change_group(request, ticket),
-            Request::RetryGroup { id, name } => self.retry_group(id, name, ticket),
-            Request::ShowGroup(id) => {
-                let answer = self.show_group(id);
-                self.answer(ticket, answer);
-            }
-            Request::SetType { job_type, config, expected } => {
-                self.set_type(job_type, config, expected, ticket, task.rounds);
-            }
-            Request::Types => {
-                let types = self.all_types();
-                self.answer(ticket, Ok(types));
-            }
-            Request::Schedules => {
-                let schedules = self.all_schedules();
-                self.answer(ticket, Ok(schedules));
-            }
-            Request::SetSchedule { name, config, expected } => {
-                self.set_schedule(name, config, expected, ticket, task.rounds);
-            }
-            Request::RunSchedule(name) => self.run_schedule(&name, ticket),
-            Request::SetQueue { queue, config, expected } => {
-                self.set_queue(queue, config, expected, ticket, task.rounds);
-            }
-            Request::QueueConfigs => {
-                let configs = self.all_queue_configs();
-                self.answer(ticket, Ok(configs));
-            }
-            Request::Remove(ids) => self.remove(ids, ticket),
-            Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
-            Request::OpenSession { worker, abilities, accepts, attempts } => {
-                self.open_session(&worker, abilities, accepts, &attempts, ticket);
-            }
-            Request::EndVacancy { session, vacancy } => {
-                let answer = self.withdraw(session, vacancy);
-                self.answer(ticket, answer);
-            }
-            Request::Credit { session, total } => self.credit(session, total, ticket),
-            Request::Counts => {
-                let counts = self.counts(self.env.now());
-                self.answer(ticket, Ok(Answer::Counts(Box::new(counts))));
-            }
-            Request::Workers => {
-                let workers = self.workers_in_use();
-                self.answer(ticket, Ok(Answer::Workers(workers)));
-            }
-            Request::Queue(name) => {
-                let answer = self.queue(&name);
-                self.answer(ticket, Ok(answer));
-            }
-            Request::Queues { after, limit } => {
-                let answer = self.queue_page(after.as_ref(), limit);
-                self.answer(ticket, Ok(answer));
-            }
-            Request::Renew(session) => {
-                let answer = self.renew(session);
-                self.answer(ticket, answer);
-            }
-            Request::Disconnect(session) => {
-                let answer = self.disconnect(session);
-                self.answer(ticket, answer);
-            }
-            Request::CloseSession(session) => {
-                let answer = self.close_session(session);
-                self.answer(ticket, answer);
-            }
-            // The other items concern one job and never reach this function.
-            Request::Cancel { .. }
-            | Request::Edit { .. }
-            | Request::RunNow(_)
-            | Request::Hold(_)
-            | Request::Release(_)
-            | Request::Retry { .. }
-            | Request::Show(_)
-            | Request::Explain(_)
-            | Request::Accept { .. }
-            | Request::Progress { .. }
-            | Request::Call { .. }
-            | Request::Wait { .. }
-            | Request::Started { .. }
-            | Request::Complete { .. }
-            | Request::Report { .. } => {}
+    /// A task that does not concern a single job.
+    fn run_hall(&mut self, task: HallTask) {
+        match task {
+            HallTask::Request(request) => self.hall_request(request),
+            HallTask::Session(session, request) => self.session_request(session, &request),
+            HallTask::ChangeGroup(change) => self.change_group(*change),
+            HallTask::Submit(plan) => self.send_plan(*plan),
+            HallTask::Tick(name) => self.tick_of(&name),
+            HallTask::ReadEnds(ids) => self.read_ends(ids),
+            HallTask::LookAtGroup(group) => self.groups.look_at(group),
+            HallTask::Fill(group) => self.fill_on(group),
+            HallTask::ResumeFill(group, from) => self.resume_fill(group, from),
         }
+    }
+
+    fn hall_request(&mut self, request: HallRequest) {
+        match request {
+            HallRequest::Submit { submit, to } => self.submit(submit, to),
+            HallRequest::CreateGroup { group, submit, to } => self.create_group(group, submit, to),
+            HallRequest::CloseGroup { id, to } => self.change_group(GroupChange { id, cancel: None, to }),
+            HallRequest::CancelGroup { id, failure, to } => {
+                self.change_group(GroupChange { id, cancel: Some(failure), to });
+            }
+            HallRequest::RetryGroup { id, name, to } => self.retry_group(id, name, to),
+            HallRequest::ShowGroup { id, to } => {
+                let shown = self.show_group(id);
+                self.answer(to, shown);
+            }
+            HallRequest::SetType { job_type, config, expected, to } => {
+                self.set_type(job_type, config, expected, to, 0);
+            }
+            HallRequest::Types { to } => {
+                let types = self.all_types();
+                self.answer(to, Ok(types));
+            }
+            HallRequest::Schedules { to } => {
+                let schedules = self.all_schedules();
+                self.answer(to, Ok(schedules));
+            }
+            HallRequest::SetSchedule { name, config, expected, to } => {
+                self.set_schedule(name, config, expected, to, 0);
+            }
+            HallRequest::RunSchedule { name, to } => self.run_schedule(&name, to),
+            HallRequest::SetQueue { queue, config, expected, to } => {
+                self.set_queue(queue, config, expected, to, 0);
+            }
+            HallRequest::QueueConfigs { to } => {
+                let configs = self.all_queue_configs();
+                self.answer(to, Ok(configs));
+            }
+            HallRequest::Remove { ids, to } => self.remove(ids, to),
+            HallRequest::OpenSession { worker, abilities, accepts, attempts, to } => {
+                self.open_session(&worker, abilities, accepts, &attempts, to);
+            }
+            HallRequest::Counts { to } => {
+                let counts = self.counts(self.env.now());
+                self.answer(to, Ok(Box::new(counts)));
+            }
+            HallRequest::Workers { to } => {
+                let workers = self.workers_in_use();
+                self.answer(to, Ok(workers));
+            }
+            HallRequest::Queue { name, to } => {
+                let queue = self.queue(&name);
+                self.answer(to, Ok(queue));
+            }
+            HallRequest::Queues { after, limit, to } => {
+                let queues = self.queue_page(after.as_ref(), limit);
+                self.answer(to, Ok(queues));
+            }
+        }
+    }
+
+    fn session_request(&mut self, session: SessionId, request: &SessionRequest) {
+        let (to, result) = match *request {
+            SessionRequest::Vacancy { slots, wait_ms, to } => {
+                return self.vacancy(session, slots, wait_ms, to);
+            }
+            SessionRequest::Credit { total, to } => return self.credit(session, total, to),
+            SessionRequest::EndVacancy { vacancy, to } => (to, self.withdraw(session, vacancy)),
+            SessionRequest::Renew { to } => (to, self.renew(session)),
+            SessionRequest::Disconnect { to } => (to, self.disconnect(session)),
+            SessionRequest::CloseSession { to } => (to, self.close_session(session)),
+        };
+        self.answer(to, result);
     }
 }
 
-impl TaskKind {
-    /// Returns the one job that the item concerns.
-    pub fn job(&self) -> Option<JobId> {
-        match self {
-            TaskKind::Request(request, _) => match request {
-                Request::Cancel { id, .. }
-                | Request::Edit { id, .. }
-                | Request::RunNow(id)
-                | Request::Hold(id)
-                | Request::Release(id)
-                | Request::Retry { id, .. }
-                | Request::Complete { id, .. }
-                | Request::Show(id)
-                | Request::Explain(id) => Some(*id),
-                Request::Accept { attempt, .. }
-                | Request::Progress { attempt, .. }
-                | Request::Call { attempt, .. }
-                | Request::Wait { attempt, .. }
-                | Request::Started { attempt, .. }
-                | Request::Report { attempt, .. } => Some(attempt.job),
-                _ => None,
-            },
-            TaskKind::Submit(_)
-            | TaskKind::Tick(_)
-            | TaskKind::ReadEnds(_)
-            | TaskKind::LookAtGroup(_)
-            | TaskKind::Fill(_)
-            | TaskKind::ResumeFill(..) => None,
-            TaskKind::Keep(attempt, _) => Some(attempt.job),
-            TaskKind::TakeBack(id, _)
-            | TaskKind::LeaseEnd(id, ..)
-            | TaskKind::Save(id, _)
-            | TaskKind::TimeOut(id, _)
-            | TaskKind::ExternalOver(id, _)
-            | TaskKind::Resume(id, _)
-            | TaskKind::Cycle(id, ..)
-            | TaskKind::Orphan(id)
-            | TaskKind::DependenciesMet(id)
-            | TaskKind::Cascade(id, _) => Some(*id),
-        }
+impl AttemptRef {
+    /// Its job.
+    pub(crate) fn job(&self) -> JobId {
+        self.attempt.job
     }
 }

@@ -7,8 +7,9 @@
 use jobhall_core::JobId;
 use jobhall_core::bounds::VACANCY_SLOTS;
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::{Ended, SessionId, Ticket, VacancyId};
+use crate::api::answer::{Noted, Rejected};
+use crate::api::effect::{Ended, SessionId, VacancyId};
+use crate::api::ticket::Ticket;
 use crate::kernel::Kernel;
 use crate::matching::Fleet;
 use crate::matching::board::Board;
@@ -49,7 +50,7 @@ impl Fleet {
 
 impl Kernel {
     /// Sets the total number of jobs that may be assigned to a session.
-    pub(crate) fn credit(&mut self, session: SessionId, total: i64, ticket: Ticket) {
+    pub(crate) fn credit(&mut self, session: SessionId, total: i64, ticket: Ticket<Noted>) {
         let id = match self.credit_of(session) {
             Ok(id) => id,
             Err(refused) => return self.answer(ticket, Err(refused)),
@@ -67,7 +68,7 @@ impl Kernel {
         }
         vacancy.total = total;
         let (profile, place, free) = (vacancy.profile, (vacancy.turn, id), vacancy.free());
-        self.answer(ticket, Ok(Answer::Noted));
+        self.answer(ticket, Ok(Noted));
         if free == 0 {
             self.board.unpark(profile, place);
         } else {
@@ -95,11 +96,11 @@ impl Kernel {
     }
 
     /// Ends a vacancy at the request of its worker. A vacancy that has already ended is accepted too.
-    pub(crate) fn withdraw(&mut self, session: SessionId, vacancy: VacancyId) -> Result<Answer, Rejected> {
+    pub(crate) fn withdraw(&mut self, session: SessionId, vacancy: VacancyId) -> Result<Noted, Rejected> {
         let state = self.fleet.sessions.get(&session).ok_or(Rejected::NoSuchSession)?;
         if state.vacancies.contains(&vacancy) && state.credit != Some(vacancy) {
             self.end_vacancy(vacancy, Ended::Withdrawn);
         }
-        Ok(Answer::Noted)
+        Ok(Noted)
     }
 }

@@ -5,11 +5,12 @@ use std::collections::{BTreeSet, VecDeque};
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::api::answer::{Noted, OpenedSession, Rejected};
+use crate::api::effect::{Effect, Ended, SessionId, VacancyId};
+use crate::api::ticket::Ticket;
 use crate::api::time::Mono;
 use crate::attempts::timing::Timing;
-use crate::kernel::{Kernel, TaskKind};
+use crate::kernel::{JobWork, Kernel};
 use crate::matching::Fleet;
 use crate::matching::board::ProfileId;
 use crate::matching::resources::Allocation;
@@ -90,7 +91,7 @@ impl Kernel {
         abilities: Abilities,
         accepts: Accepts,
         attempts: &[(AttemptId, LeaseId)],
-        ticket: Ticket,
+        ticket: Ticket<OpenedSession>,
     ) {
         let profile = self.board.join(abilities, accepts);
         let session = self.add_session(worker.clone(), Some(profile));
@@ -104,9 +105,9 @@ impl Kernel {
             }
         }
         let told = kept.iter().map(|&(attempt, _)| attempt).collect();
-        self.answer(ticket, Ok(Answer::Session { session, kept: told, lost }));
+        self.answer(ticket, Ok(OpenedSession { session, kept: told, lost }));
         for (attempt, lease) in kept {
-            self.enqueue(TaskKind::Keep(attempt, lease).into());
+            self.enqueue(JobWork::Keep(attempt.claim, lease).on(attempt.job));
         }
     }
 
@@ -181,17 +182,17 @@ impl Kernel {
         self.free(hold.allocation);
     }
 
-    pub(crate) fn renew(&mut self, session: SessionId) -> Result<Answer, Rejected> {
+    pub(crate) fn renew(&mut self, session: SessionId) -> Result<Noted, Rejected> {
         let until = self.env.mono().plus_ms(self.env.config().lease_ms);
         let state = self.fleet.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
         self.deadlines.clear(Deadline::Session(state.until, session));
         state.until = until;
         self.deadlines.set(Deadline::Session(until, session));
         self.resume_ready(session);
-        Ok(Answer::Noted)
+        Ok(Noted)
     }
 
-    pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Answer, Rejected> {
+    pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Noted, Rejected> {
         let state = self.fleet.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
         state.connected = false;
         let worker = state.worker.clone();
@@ -199,13 +200,13 @@ impl Kernel {
             self.end_vacancy(vacancy, Ended::Gone);
         }
         self.gone(&worker);
-        Ok(Answer::Noted)
+        Ok(Noted)
     }
 
-    pub(crate) fn close_session(&mut self, session: SessionId) -> Result<Answer, Rejected> {
+    pub(crate) fn close_session(&mut self, session: SessionId) -> Result<Noted, Rejected> {
         self.disconnect(session)?;
         self.end_session(session);
-        Ok(Answer::Noted)
+        Ok(Noted)
     }
 
     /// Ends a session and all its leases.
@@ -226,7 +227,7 @@ impl Kernel {
         for id in state.attempts {
             if let Some(entry) = self.jobs.get(id) {
                 let claim = entry.life.claim;
-                self.enqueue(TaskKind::LeaseEnd(id, claim, session).into());
+                self.enqueue(JobWork::LeaseEnd(claim, session).on(id));
             }
         }
         self.effect(Effect::SessionEnded(session));

@@ -7,14 +7,15 @@ use jobhall_core::needs::Uses;
 use jobhall_core::{AttemptId, Decision, Event, Job, JobId, JobSpec, JobStatus, WorkerName, transition};
 use jobhall_store::{Change, Conflict, Unit};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::api::answer::Rejected;
+use crate::api::effect::{Assignment, Effect, Ended, SessionId, VacancyId};
+use crate::api::ticket::Ticket;
 use crate::api::time::Mono;
 use crate::attempts::timing::Timing;
 use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::jobs::entry::{Busy, Shared};
-use crate::kernel::{AgendaItem, Kernel, TaskKind};
+use crate::kernel::{AgendaItem, JobWork, Kernel};
 use crate::limits::SENT_AWAY;
 use crate::limits::Share;
 use crate::matching::Fleet;
@@ -107,7 +108,13 @@ impl Fleet {
 }
 
 impl Kernel {
-    pub(crate) fn vacancy(&mut self, session: SessionId, slots: u32, wait_ms: u64, ticket: Ticket) {
+    pub(crate) fn vacancy(
+        &mut self,
+        session: SessionId,
+        slots: u32,
+        wait_ms: u64,
+        ticket: Ticket<VacancyId>,
+    ) {
         if !(1..=VACANCY_SLOTS).contains(&slots) {
             let (given, most) = (u64::from(slots), u64::from(VACANCY_SLOTS));
             return self.answer(ticket, Err(Rejected::Bound { field: "slots", given, least: 1, most }));
@@ -127,7 +134,7 @@ impl Kernel {
             Vacancy { session, profile, worker, total, lent, taken, pending, turn, until: until_then, ended };
         self.fleet.vacancies.insert(id, vacancy);
         self.deadlines.set(Deadline::Vacancy(until, id));
-        self.answer(ticket, Ok(Answer::Vacancy(id)));
+        self.answer(ticket, Ok(id));
         self.fill(id);
     }
 
@@ -354,7 +361,7 @@ impl Kernel {
         let Some(state) = self.fleet.sessions.get_mut(&session).filter(|state| state.connected) else {
             self.end_if_over(vacancy);
             self.free(allocation);
-            return self.enqueue(TaskKind::TakeBack(id, claim).into());
+            return self.enqueue(JobWork::TakeBack(claim).on(id));
         };
         state.attempts.insert(id);
         let since = self.env.mono();

@@ -10,10 +10,11 @@ use jobhall_core::{Decision, Dependency, Event, Failure, GroupId, JobId, Step, t
 use jobhall_store::{Change, Conflict, Unit};
 
 use crate::commits::settle::Pending;
+use crate::commits::step::Then;
 use crate::commits::step::change;
 use crate::jobs::entry::Busy;
 use crate::jobs::ids::IdMap;
-use crate::kernel::{Kernel, ROUNDS, Task, TaskKind};
+use crate::kernel::{JobTask, JobWork, Kernel, ROUNDS};
 
 /// Jobs that are ended in one unit.
 const SLICE: usize = 500;
@@ -174,7 +175,7 @@ impl Kernel {
     }
 
     fn plan_end(&mut self, id: JobId, by: CascadeCause, slice: &mut Slice) {
-        let task = || TaskKind::Cascade(id, by).into();
+        let task = || JobWork::Cascade(by).on(id);
         match self.jobs.get(id).map(|entry| entry.busy) {
             None => self.relations.cascade.over(id),
             Some(Busy::Unit | Busy::Reading) => self.jobs.line_up(id, task()),
@@ -236,11 +237,12 @@ impl Kernel {
     }
 
     /// Ends one job that was busy before, or whose end affects other jobs.
-    pub(crate) fn cascade_to(&mut self, id: JobId, by: CascadeCause, task: Task) {
+    pub(crate) fn cascade_to(&mut self, by: CascadeCause, task: JobTask) {
+        let id = task.id;
         match self.decide_end(id, by) {
             None => self.relations.cascade.over(id),
             Some(step) if self.is_alone(id, &step) => self.relations.cascade.push_first(id, by),
-            Some(step) => self.send_step(id, step, task),
+            Some(step) => self.send_step(task, step, Then::Nothing),
         }
     }
 

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{Decision, Dice, Event, Failure, JobId, Report, State, Verdict, When, transition};
 
-use crate::kernel::{Kernel, Task, TaskKind};
+use crate::commits::step::Then;
+use crate::kernel::{JobTask, JobWork, Kernel};
 
 impl Kernel {
     /// Breaks the cycle that this wait has closed, if any.
@@ -18,7 +19,7 @@ impl Kernel {
         let failure = Failure::new("wait_cycle", words.join(" waits for "));
         if let Some(entry) = self.jobs.get(youngest) {
             let claim = entry.life.claim;
-            self.enqueue(TaskKind::Cycle(youngest, claim, Box::new(failure)).into());
+            self.enqueue(JobWork::Cycle(claim, Box::new(failure)).on(youngest));
         }
     }
 
@@ -66,8 +67,8 @@ impl Kernel {
     }
 
     /// Fails the youngest job of a cycle, regardless of its policy: a retry would close the cycle again.
-    pub(crate) fn fail_for_cycle(&mut self, id: JobId, claim: u32, failure: &Failure, task: Task) {
-        let Some(entry) = self.jobs.get(id).filter(|entry| entry.life.claim == claim) else { return };
+    pub(crate) fn fail_for_cycle(&mut self, claim: u32, failure: &Failure, task: JobTask) {
+        let Some(entry) = self.jobs.get(task.id).filter(|entry| entry.life.claim == claim) else { return };
         let (Some(held), Some(spec)) = (entry.life.state.held(), &entry.spec) else { return };
         if !entry.waits_for_jobs() {
             return;
@@ -76,7 +77,7 @@ impl Kernel {
         let (lease, retry, dice) = (held.lease.id, &spec.retry, Dice(0));
         let event = Event::Report { claim, lease, report: &report, retry, dice };
         if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.env.wall()) {
-            self.send_step(id, *step, task);
+            self.send_step(task, *step, Then::Revoke);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::jobs::entry::{Busy, Entry};
 use crate::jobs::ids::IdMap;
-use crate::kernel::{Kernel, PendingRead, StoreRequest, TaskKind};
+use crate::kernel::{HallTask, JobWork, Kernel, PendingRead, StoreRequest};
 use crate::relations::Relations;
 use crate::relations::cascade::CascadeCause;
 
@@ -220,7 +220,7 @@ impl Kernel {
     pub(crate) fn ends_read(&mut self, ids: Vec<JobId>, found: Result<Vec<Option<Job>>, StoreError>) {
         let Ok(found) = found else {
             self.rest();
-            return self.commits.postpone(TaskKind::ReadEnds(ids).into());
+            return self.commits.postpone(HallTask::ReadEnds(ids).into());
         };
         for (id, job) in ids.into_iter().zip(found) {
             let state = job.map_or(StateName::Succeeded, |job| job.life.state.name());
@@ -240,14 +240,14 @@ impl Kernel {
                 break;
             }
             if let Some(id) = self.relations.propagate() {
-                self.enqueue(TaskKind::DependenciesMet(id).into());
+                self.enqueue(JobWork::DependenciesMet.on(id));
             }
         }
     }
 
     fn hear(&mut self, dependent: JobId, id: JobId, how: Dependency) {
         if self.relations.hear(dependent, id, how) {
-            self.enqueue(TaskKind::DependenciesMet(dependent).into());
+            self.enqueue(JobWork::DependenciesMet.on(dependent));
         }
     }
 

@@ -10,7 +10,7 @@ use jobhall_store::Link;
 
 use crate::commits::settle::Pending;
 use crate::jobs::ids::IdMap;
-use crate::kernel::{Kernel, Task, TaskKind};
+use crate::kernel::{JobWork, Kernel, Task};
 
 /// The name of the link that marks a job as wanted from outside.
 const OUTSIDE: &str = "";
@@ -138,7 +138,7 @@ impl Kernel {
             self.send(jobhall_store::Unit { unlinked: over, ..Default::default() }, Pending::Unlinked);
         }
         for job in std::mem::take(&mut self.relations.sub_jobs) {
-            self.enqueue(TaskKind::Orphan(job).into());
+            self.enqueue(JobWork::Orphan.on(job));
         }
         let waiting = self.jobs.iter().filter(|(_, entry)| entry.waits_for_jobs());
         let mut waiting: Vec<_> = waiting.map(|(id, _)| id).collect();
@@ -153,7 +153,7 @@ impl Kernel {
     pub(crate) fn unlink(&mut self, parent: JobId) {
         for job in self.relations.links.remove(parent) {
             if job != parent && self.jobs.contains(job) {
-                self.enqueue(TaskKind::Orphan(job).into());
+                self.enqueue(JobWork::Orphan.on(job));
             }
         }
     }

@@ -2,13 +2,16 @@
 //! the job if it is pending or has succeeded, and submits it again if it has not.
 
 use jobhall_core::bounds::{CALL_BYTES, SUB_JOBS};
-use jobhall_core::{AttemptId, Decision, Disposition, Event, Failure, JobId, State, Submitted, transition};
+use jobhall_core::{
+    AttemptId, Decision, Disposition, Event, Failure, JobId, NewJob, State, Submitted, transition,
+};
 use jobhall_store::Link;
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::Ticket;
-use crate::api::request::{Request, Submit};
-use crate::kernel::{Kernel, ROUNDS, Task, TaskKind};
+use crate::api::answer::Rejected;
+use crate::api::request::Submit;
+use crate::api::ticket::Ticket;
+use crate::commits::step::Then;
+use crate::kernel::{JobTask, Kernel, ROUNDS};
 use crate::submit::ReplyTo;
 
 /// A call whose job is being created.
@@ -27,34 +30,38 @@ impl Call {
 
 impl Kernel {
     /// Handles the request for a sub-job; for an open parent that is not busy, and by its holder.
-    pub(crate) fn call(&mut self, parent: JobId, task: Task) {
-        let TaskKind::Request(Request::Call { attempt, call, job, .. }, ticket) = &task.what else {
-            return;
-        };
-        let (attempt, call, ticket) = (*attempt, call.clone(), *ticket);
+    pub(crate) fn call(
+        &mut self,
+        task: JobTask,
+        attempt: AttemptId,
+        call: String,
+        job: NewJob,
+        to: Ticket<Vec<Submitted>>,
+    ) {
+        let parent = task.id;
         if let Err(refused) = self.check_call(parent, &call) {
-            return self.answer(ticket, Err(refused));
+            return self.answer(to, Err(refused));
         }
         if self.relations.links.is_giving(parent, &call) {
-            return self.relations.links.wait(task);
+            return self.relations.links.wait(task.into());
         }
-        let submitted = |id, disposition| Ok(Answer::Submitted(vec![Submitted { id, disposition }]));
+        let submitted = |id, disposition| Ok(vec![Submitted { id, disposition }]);
         if let Some(known) = self.relations.links.get(parent, &call) {
             if self.jobs.contains(known) {
-                return self.answer(ticket, submitted(known, Disposition::Joined));
+                return self.answer(to, submitted(known, Disposition::Joined));
             }
             match self.jobs.completed(known) {
                 Some((job, _)) if matches!(job.life.state, State::Succeeded(_)) => {
-                    return self.answer(ticket, submitted(known, Disposition::Reused));
+                    return self.answer(to, submitted(known, Disposition::Reused));
                 }
                 None if task.read.as_ref().is_none_or(|read| read.found) && task.rounds < ROUNDS => {
-                    return self.read_job(known, Task { rounds: task.rounds + 1, ..task });
+                    return self.read_job(known, JobTask { rounds: task.rounds + 1, ..task });
                 }
                 Some(_) | None => {}
             }
         }
-        let submit = Submit { jobs: vec![(**job).clone()], name: None };
-        self.make_sub_job(submit, Call { attempt, call }, ticket, task);
+        let submit = Submit { jobs: vec![job], name: None };
+        self.make_sub_job(submit, Call { attempt, call }, to, task);
     }
 
     fn check_call(&self, parent: JobId, call: &str) -> Result<(), Rejected> {
@@ -73,14 +80,14 @@ impl Kernel {
         Ok(())
     }
 
-    fn make_sub_job(&mut self, submit: Submit, call: Call, ticket: Ticket, task: Task) {
+    fn make_sub_job(&mut self, submit: Submit, call: Call, to: Ticket<Vec<Submitted>>, task: JobTask) {
         let Some(ids) = self.take_ids(1) else {
-            self.ids.wait(task);
+            self.ids.wait(task.into());
             return self.ask_for_ids(1);
         };
         self.ask_for_ids(0);
         self.relations.links.give(call.attempt.job, &call.call);
-        self.submit_with(submit, ids, Some(call), ReplyTo::Ticket(ticket));
+        self.submit_with(submit, ids, Some(call), ReplyTo::Ticket(to));
     }
 
     /// A call is finished: it resulted in this job, or failed.
@@ -99,7 +106,8 @@ impl Kernel {
     }
 
     /// Cancels a sub-job that no job wants any more, because its parents have ended.
-    pub(crate) fn orphan_of(&mut self, id: JobId, task: Task) {
+    pub(crate) fn orphan_of(&mut self, task: JobTask) {
+        let id = task.id;
         let Some(entry) = self.jobs.get(id) else { return };
         let Some(parent) = entry.spec.as_ref().and_then(|spec| spec.parent) else { return };
         if self.relations.links.is_wanted(id) || self.jobs.contains(parent) {
@@ -107,7 +115,7 @@ impl Kernel {
         }
         let failure = Failure::new("parent_ended", format!("job {parent}, which requested it, has ended"));
         if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.env.wall()) {
-            self.send_step(id, *step, task);
+            self.send_step(task, *step, Then::Nothing);
         }
     }
 }

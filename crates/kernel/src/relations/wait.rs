@@ -9,18 +9,30 @@ use std::collections::BTreeSet;
 use jobhall_core::bounds::WAITERS;
 use jobhall_core::{AttemptId, Decision, Event, JobId, State, transition};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::{Effect, SessionId, Ticket};
-use crate::api::request::Request;
+use crate::api::answer::{Rejected, Waited};
+use crate::api::effect::{Effect, SessionId};
+use crate::api::request::AttemptRef;
+use crate::api::ticket::Ticket;
 use crate::api::time::Mono;
+use crate::commits::step::Then;
 use crate::jobs::entry::Busy;
-use crate::kernel::{Kernel, Task, TaskKind};
+use crate::kernel::{JobTask, JobWork, Kernel, Task};
 use crate::matching::session::SessionState;
 use crate::relations::Relations;
 use crate::upkeep::Deadline;
 
 /// Maximum number of jobs that borrow places, and of jobs that lend them, because of one wait.
 const LENT: usize = 1_000;
+
+/// The request of an attempt to wait.
+#[derive(Debug)]
+pub(crate) struct Suspension {
+    /// The jobs; none: all sub-jobs.
+    pub jobs: Option<Vec<JobId>>,
+    /// Maximum time until the answer.
+    pub wait_ms: u64,
+    pub to: Ticket<Waited>,
+}
 
 /// What an attempt waits for.
 #[derive(Debug, Default)]
@@ -30,18 +42,18 @@ pub(crate) struct Wait {
     /// The awaited jobs that have not ended.
     pub open: BTreeSet<JobId>,
     /// The requests to be answered when it resumes, and until when each wants to wait.
-    told: Vec<(Ticket, Mono)>,
+    told: Vec<(Ticket<Waited>, Mono)>,
 }
 
 impl Wait {
     /// Keeps a request until the attempt resumes, or until this time. Returns the oldest one if there are too many.
-    fn tell_later(&mut self, ticket: Ticket, until: Mono) -> Option<(Ticket, Mono)> {
+    fn tell_later(&mut self, ticket: Ticket<Waited>, until: Mono) -> Option<(Ticket<Waited>, Mono)> {
         self.told.push((ticket, until));
         (self.told.len() > WAITERS).then(|| self.told.remove(0))
     }
 
     /// A request is answered now.
-    fn tell_no_more(&mut self, ticket: Ticket) {
+    fn tell_no_more(&mut self, ticket: Ticket<Waited>) {
         self.told.retain(|(told, _)| *told != ticket);
     }
 }
@@ -105,31 +117,27 @@ impl Relations {
 
 impl Kernel {
     /// Lets an attempt wait for jobs that it asked for; for an open job that is not busy, and by its holder.
-    pub(crate) fn wait(&mut self, id: JobId, task: Task) {
-        let TaskKind::Request(Request::Wait { attempt, lease, jobs, wait_ms, .. }, ticket) = &task.what
-        else {
-            return;
-        };
-        let (attempt, lease, wait_ms, ticket) = (*attempt, *lease, *wait_ms, *ticket);
-        let jobs = match self.awaited(id, jobs.as_deref()) {
+    pub(crate) fn wait(&mut self, task: JobTask, of: &AttemptRef, wait: Suspension) {
+        let (id, to) = (task.id, wait.to);
+        let jobs = match self.awaited(id, wait.jobs.as_deref()) {
             Ok(jobs) => jobs,
-            Err(refused) => return self.answer(ticket, Err(refused)),
+            Err(refused) => return self.answer(to, Err(refused)),
         };
         let Some(entry) = self.jobs.get(id) else { return };
         if entry.waits_for_jobs() {
             self.note_wait(id, jobs);
-            self.tell_later(id, ticket, wait_ms);
+            self.tell_later(id, to, wait.wait_ms);
             self.look_at_wait(id);
             return self.break_cycle(id);
         }
         if jobs.iter().all(|job| !self.jobs.contains(*job)) {
-            return self.answer(ticket, Ok(Answer::Waited { jobs, over: true }));
+            return self.answer(to, Ok(Waited { jobs, over: true }));
         }
-        let event = Event::Wait { claim: attempt.claim, lease };
+        let event = Event::Wait { claim: of.attempt.claim, lease: of.lease };
         match transition(&entry.life, &event, self.env.wall()) {
-            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
-            Ok(Decision::Same) => self.answer_state(id, ticket),
-            Err(refusal) => self.answer(ticket, Err(Rejected::Event(refusal))),
+            Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Suspend(wait)),
+            Ok(Decision::Same) => self.answer(to, Ok(Waited { jobs, over: false })),
+            Err(refusal) => self.answer(to, Err(Rejected::Event(refusal))),
         }
     }
 
@@ -187,7 +195,7 @@ impl Kernel {
 
     /// Keeps a request until it can be answered, or for this time; a request with no wait time is answered
     /// immediately.
-    fn tell_later(&mut self, id: JobId, ticket: Ticket, wait_ms: u64) {
+    fn tell_later(&mut self, id: JobId, ticket: Ticket<Waited>, wait_ms: u64) {
         if wait_ms == 0 {
             return self.waits_on(id, ticket);
         }
@@ -201,20 +209,19 @@ impl Kernel {
     }
 
     /// Answers a request that the attempt still waits.
-    pub(crate) fn waits_on(&mut self, id: JobId, ticket: Ticket) {
+    pub(crate) fn waits_on(&mut self, id: JobId, ticket: Ticket<Waited>) {
         let Some(wait) = self.relations.waits.get_mut(&id) else { return };
         wait.tell_no_more(ticket);
         let jobs = wait.all.clone();
-        self.answer(ticket, Ok(Answer::Waited { jobs, over: false }));
+        self.answer(ticket, Ok(Waited { jobs, over: false }));
     }
 
     /// The attempt is durably suspended: its slot is free.
-    pub(crate) fn suspended(&mut self, id: JobId, task: &Task) {
-        let TaskKind::Request(Request::Wait { jobs, wait_ms, .. }, ticket) = &task.what else { return };
-        let jobs = self.awaited(id, jobs.as_deref()).unwrap_or_default();
+    pub(crate) fn suspended(&mut self, id: JobId, wait: &Suspension) {
+        let jobs = self.awaited(id, wait.jobs.as_deref()).unwrap_or_default();
         self.stop_clock(id);
         self.note_wait(id, jobs);
-        self.tell_later(id, *ticket, *wait_ms);
+        self.tell_later(id, wait.to, wait.wait_ms);
         self.lend_slot(id);
         self.break_cycle(id);
     }
@@ -297,8 +304,11 @@ impl Kernel {
         if entry.busy == Busy::Free {
             return self.resume(id, claim);
         }
-        if !self.jobs.has_in_line(id, |task| matches!(task.what, TaskKind::Resume(..))) {
-            self.jobs.line_up(id, TaskKind::Resume(id, claim).into());
+        if !self
+            .jobs
+            .has_in_line(id, |task| matches!(task, Task::Job(JobTask { work: JobWork::Resume(_), .. })))
+        {
+            self.jobs.line_up(id, JobWork::Resume(claim).on(id));
         }
     }
 
@@ -314,12 +324,12 @@ impl Kernel {
         };
         self.take_slot(id, session);
         self.live(id, *step);
-        let jobs = self.end_wait(id, |jobs| Ok(Answer::Waited { jobs, over: true }));
+        let jobs = self.end_wait(id, |jobs| Ok(Waited { jobs, over: true }));
         self.effect(Effect::Resumed(session, AttemptId { job: id, claim }, jobs));
     }
 
     /// Removes the wait of an attempt, and answers the pending requests.
-    fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Answer, Rejected>) -> Vec<JobId> {
+    fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Waited, Rejected>) -> Vec<JobId> {
         let Some(wait) = self.relations.end_wait(id) else { return Vec::new() };
         self.end_lending(id);
         for (ticket, until) in wait.told {
@@ -422,10 +432,13 @@ mod tests {
     fn beyond_the_bound_the_oldest_request_is_answered() {
         let mut wait = Wait::default();
         let most = WAITERS as u64;
-        assert!((1..=most).all(|n| wait.tell_later(Ticket(n), Mono(n)).is_none()));
-        assert_eq!(wait.tell_later(Ticket(most + 1), Mono(5)), Some((Ticket(1), Mono(1))));
-        wait.tell_no_more(Ticket(3));
-        assert_eq!((wait.told.len(), wait.told[0].0, wait.told[1].0), (WAITERS - 1, Ticket(2), Ticket(4)));
-        assert_eq!(wait.tell_later(Ticket(99), Mono(5)), None);
+        assert!((1..=most).all(|n| wait.tell_later(Ticket::new(n), Mono(n)).is_none()));
+        assert_eq!(wait.tell_later(Ticket::new(most + 1), Mono(5)), Some((Ticket::new(1), Mono(1))));
+        wait.tell_no_more(Ticket::new(3));
+        assert_eq!(
+            (wait.told.len(), wait.told[0].0, wait.told[1].0),
+            (WAITERS - 1, Ticket::new(2), Ticket::new(4))
+        );
+        assert_eq!(wait.tell_later(Ticket::new(99), Mono(5)), None);
     }
 }

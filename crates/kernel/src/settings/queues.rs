@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jobhall_core::{QueueConfig, QueueName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::Ticket;
+use crate::api::answer::Rejected;
+use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::limits::LimitOf;
@@ -21,7 +21,7 @@ pub(crate) struct QueuePending {
     rev: u32,
     config: Option<QueueConfig>,
     expected: Option<u32>,
-    pub ticket: Ticket,
+    pub ticket: Ticket<u32>,
     rounds: u8,
 }
 
@@ -32,11 +32,9 @@ impl Kernel {
     }
 
     /// All configured queues, with revisions and contents.
-    pub(crate) fn all_queue_configs(&self) -> Answer {
+    pub(crate) fn all_queue_configs(&self) -> Vec<(QueueName, u32, QueueConfig)> {
         let configs = self.settings.queues.iter();
-        Answer::QueueConfigs(
-            configs.map(|(name, (rev, config))| (name.clone(), *rev, (**config).clone())).collect(),
-        )
+        configs.map(|(name, (rev, config))| (name.clone(), *rev, (**config).clone())).collect()
     }
 
     pub(crate) fn learn_queue(&mut self, setting: &Setting, known: bool) -> Result<(), StoreError> {
@@ -73,7 +71,7 @@ impl Kernel {
         queue: QueueName,
         config: Option<QueueConfig>,
         expected: Option<u32>,
-        ticket: Ticket,
+        ticket: Ticket<u32>,
         rounds: u8,
     ) {
         if let Err(refused) = self.check_queue(&queue, config.as_ref()) {
@@ -87,7 +85,7 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::QueueChanged { queue, rev }));
         }
         if config.is_none() && rev == 0 {
-            return self.answer(ticket, Ok(Answer::Rev(0)));
+            return self.answer(ticket, Ok(0));
         }
         let unit = Unit { settings: vec![write(&queue, rev, config.as_ref())], ..Unit::default() };
         let rev = if config.is_some() { rev + 1 } else { 0 };
@@ -108,7 +106,7 @@ impl Kernel {
     pub(crate) fn queue_stored(&mut self, pending: QueuePending) {
         let QueuePending { queue, rev, config, ticket, .. } = pending;
         self.keep_queue(queue, rev, config, false);
-        self.answer(ticket, Ok(Answer::Rev(rev)));
+        self.answer(ticket, Ok(rev));
     }
 
     pub(crate) fn queue_conflicted(&mut self, pending: QueuePending, conflicts: Vec<Conflict>) {

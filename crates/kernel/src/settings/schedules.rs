@@ -10,12 +10,12 @@ mod tick;
 use std::sync::Arc;
 
 use jobhall_core::bounds::SCHEDULES;
-use jobhall_core::{JobId, NewJob, Schedule, ScheduleName, Time};
+use jobhall_core::{JobId, NewJob, Schedule, ScheduleName, Submitted, Time};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::Ticket;
+use crate::api::answer::Rejected;
 use crate::api::request::Submit;
+use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::submit::check_job;
@@ -71,7 +71,7 @@ pub(crate) struct SchedulePending {
     expected: Option<u32>,
     /// Its new state.
     kept: Option<ScheduleState>,
-    pub ticket: Ticket,
+    pub ticket: Ticket<u32>,
     rounds: u8,
 }
 
@@ -119,9 +119,9 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn all_schedules(&self) -> Answer {
+    pub(crate) fn all_schedules(&self) -> Vec<ShownSchedule> {
         let shown = self.settings.schedules.iter().map(|(name, kept)| self.shown_schedule(name, kept));
-        Answer::Schedules(shown.collect())
+        shown.collect()
     }
 
     fn shown_schedule(&self, name: &ScheduleName, kept: &ScheduleState) -> ShownSchedule {
@@ -141,7 +141,7 @@ impl Kernel {
         name: ScheduleName,
         config: Option<Arc<ScheduleConfig>>,
         expected: Option<u32>,
-        ticket: Ticket,
+        ticket: Ticket<u32>,
         rounds: u8,
     ) {
         let before = self.settings.schedules.get(&name);
@@ -157,7 +157,7 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::ScheduleChanged { name, version }));
         }
         if config.is_none() && before.is_none() {
-            return self.answer(ticket, Ok(Answer::Rev(0)));
+            return self.answer(ticket, Ok(0));
         }
         let rev = before.map_or(0, |kept| kept.rev);
         let kept = config.clone().map(|config| self.configured(before, config));
@@ -214,7 +214,7 @@ impl Kernel {
         let SchedulePending { name, kept, ticket, .. } = pending;
         let version = kept.as_ref().map_or(0, |kept| kept.version);
         self.keep_schedule(&name, kept);
-        self.answer(ticket, Ok(Answer::Rev(version)));
+        self.answer(ticket, Ok(version));
     }
 
     pub(crate) fn schedule_conflicted(&mut self, pending: SchedulePending, conflicts: Vec<Conflict>) {
@@ -247,7 +247,7 @@ impl Kernel {
     }
 
     /// Creates the job of a schedule now. This is not a tick and does not change the schedule.
-    pub(crate) fn run_schedule(&mut self, name: &ScheduleName, ticket: Ticket) {
+    pub(crate) fn run_schedule(&mut self, name: &ScheduleName, ticket: Ticket<Vec<Submitted>>) {
         let Some(kept) = self.settings.schedules.get(name) else {
             return self.answer(ticket, Err(Rejected::NoSuchSchedule(name.clone())));
         };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jobhall_core::{TypeConfig, TypeConfigError, TypeName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::Ticket;
+use crate::api::answer::Rejected;
+use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::limits::LimitOf;
@@ -19,7 +19,7 @@ pub(crate) struct SettingPending {
     rev: u32,
     config: Option<TypeConfig>,
     expected: Option<u32>,
-    pub ticket: Ticket,
+    pub ticket: Ticket<u32>,
     rounds: u8,
 }
 
@@ -38,7 +38,7 @@ impl Kernel {
     }
 
     /// The same with revisions and contents.
-    pub(crate) fn all_types(&self) -> Answer {
+    pub(crate) fn all_types(&self) -> Vec<(TypeName, u32, TypeConfig)> {
         let mut types: Vec<_> = self
             .settings
             .types
@@ -46,7 +46,7 @@ impl Kernel {
             .map(|(name, (rev, config))| (name.clone(), *rev, (**config).clone()))
             .collect();
         types.sort_by(|one, other| one.0.cmp(&other.0));
-        Answer::Types(types)
+        types
     }
 
     pub(crate) fn learn_type(&mut self, setting: &Setting, known: bool) -> Result<(), StoreError> {
@@ -76,7 +76,7 @@ impl Kernel {
         job_type: TypeName,
         config: Option<TypeConfig>,
         expected: Option<u32>,
-        ticket: Ticket,
+        ticket: Ticket<u32>,
         rounds: u8,
     ) {
         if let Err(error) = config.as_ref().map_or(Ok(()), TypeConfig::check) {
@@ -90,7 +90,7 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::Changed { job_type, rev }));
         }
         if config.is_none() && rev == 0 {
-            return self.answer(ticket, Ok(Answer::Rev(0)));
+            return self.answer(ticket, Ok(0));
         }
         let unit = Unit { settings: vec![write(&job_type, rev, config.as_ref())], ..Unit::default() };
         let rev = if config.is_some() { rev + 1 } else { 0 };
@@ -101,7 +101,7 @@ impl Kernel {
     pub(crate) fn setting_stored(&mut self, pending: SettingPending) {
         let SettingPending { job_type, rev, config, ticket, .. } = pending;
         self.keep_type(job_type, rev, config, false);
-        self.answer(ticket, Ok(Answer::Rev(rev)));
+        self.answer(ticket, Ok(rev));
     }
 
     pub(crate) fn setting_conflicted(&mut self, pending: SettingPending, conflicts: Vec<Conflict>) {

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{JobStatus, Outcome, QueueName, State, Step, Time, WorkerName};
 
-use crate::api::answer::Answer;
 use crate::api::time::Now;
 use crate::kernel::Kernel;
 use crate::matching::board::ProfileId;
@@ -195,16 +194,16 @@ impl Kernel {
     }
 
     /// Queues by name, after this one.
-    pub(crate) fn queue_page(&mut self, after: Option<&QueueName>, limit: usize) -> Answer {
+    pub(crate) fn queue_page(&mut self, after: Option<&QueueName>, limit: usize) -> Vec<(QueueName, Tally)> {
         upkeep::make_due(self);
-        Answer::Queues(self.board.queues_mut().page(after, limit, self.jobs.waits()))
+        self.board.queues_mut().page(after, limit, self.jobs.waits())
     }
 
     /// One queue, if it is known, and the workers that could take its jobs.
-    pub(crate) fn queue(&mut self, name: &QueueName) -> Answer {
+    pub(crate) fn queue(&mut self, name: &QueueName) -> Option<(Tally, Takers)> {
         upkeep::make_due(self);
         let found = self.board.queues_mut().tally(name, self.jobs.waits());
-        Answer::Queue(found.map(|(queue, tally)| (tally, self.takers(queue))))
+        found.map(|(queue, tally)| (tally, self.takers(queue)))
     }
 
     fn takers(&self, queue: QueueId) -> Takers {

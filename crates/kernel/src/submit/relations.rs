@@ -11,12 +11,12 @@ use jobhall_core::{
 use jobhall_store::{Check, GroupWrite, StoreError, Unit};
 
 use super::{ItemAction, Plan, ReplyTo, bound};
-use crate::api::answer::{Answer, Rejected};
-use crate::api::effect::Ticket;
-use crate::api::request::{Request, Submit};
+use crate::api::answer::{GroupCreated, Rejected};
+use crate::api::request::{HallRequest, Submit};
+use crate::api::ticket::Ticket;
 use crate::groups::NewGroup;
 use crate::jobs::ids::IdMap;
-use crate::kernel::{Kernel, PendingRead, StoreRequest, TaskKind};
+use crate::kernel::{HallTask, Kernel, PendingRead, StoreRequest};
 
 impl ReplyTo {
     /// The group that the plan creates.
@@ -49,20 +49,20 @@ impl ReplyTo {
 pub(super) type Ends = IdMap<JobId, Option<(StateName, QueueName)>>;
 
 impl Kernel {
-    pub(crate) fn create_group(&mut self, group: NewGroup, mut submit: Submit, ticket: Ticket) {
+    pub(crate) fn create_group(&mut self, group: NewGroup, mut submit: Submit, to: Ticket<GroupCreated>) {
         if let Err(refused) = self.check_group(&group, &submit) {
-            return self.answer(ticket, Err(refused));
+            return self.answer(to, Err(refused));
         }
         let n = submit.jobs.len() + 1;
         let Some(mut ids) = self.take_ids(n) else {
-            self.ids.wait(TaskKind::Request(Request::CreateGroup { group, submit }, ticket).into());
+            self.ids.wait(HallTask::Request(HallRequest::CreateGroup { group, submit, to }).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
         let id = GroupId::of(ids.remove(0));
         submit.jobs.iter_mut().for_each(|job| job.group = Some(id));
         let group = group.make(id, self.env.wall());
-        self.send_plan(Plan::new(submit, ids, ReplyTo::Group(Box::new(group), ticket)));
+        self.send_plan(Plan::new(submit, ids, ReplyTo::Group(Box::new(group), to)));
     }
 
     fn check_group(&self, group: &NewGroup, submit: &Submit) -> Result<(), Rejected> {
@@ -238,13 +238,12 @@ impl Kernel {
     }
 }
 
-/// Converts the stored answer of a group creation to the answer for the caller.
-pub(super) fn group_created(mut kept: Vec<Submitted>) -> Answer {
-    let jobs = if kept.is_empty() { Vec::new() } else { kept.split_off(1) };
-    match kept.first() {
-        Some(group) => Answer::GroupCreated { id: GroupId::of(group.id), jobs },
-        None => Answer::Submitted(jobs),
-    }
+/// Converts the stored answer of a group creation to the answer for the caller: the first entry is the group, which
+/// an earlier request may have created.
+pub(super) fn group_created(new: GroupId, kept: Vec<Submitted>) -> GroupCreated {
+    let mut kept = kept.into_iter();
+    let id = kept.next().map_or(new, |group| GroupId::of(group.id));
+    GroupCreated { id, jobs: kept.collect() }
 }
 
 /// A job in a queue outside the caller's scope is treated as not existing.

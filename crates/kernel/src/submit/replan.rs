@@ -5,7 +5,7 @@ use jobhall_store::{Conflict, Setting, SettingKind};
 
 use super::{ItemAction, Plan, ReplyTo};
 use crate::api::answer::Rejected;
-use crate::kernel::{Kernel, ROUNDS, TaskKind};
+use crate::kernel::{HallTask, Kernel, ROUNDS};
 
 impl Kernel {
     pub(crate) fn submit_conflicted(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
@@ -16,7 +16,7 @@ impl Kernel {
         match verdict {
             Some(answer) => self.end_plan(plan, answer),
             None if rounds > ROUNDS => self.end_plan(plan, Err(Rejected::Contended)),
-            None => self.enqueue(TaskKind::Submit(Box::new(plan)).into()),
+            None => self.enqueue(HallTask::Submit(Box::new(plan))),
         }
     }
 

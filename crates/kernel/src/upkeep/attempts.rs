@@ -3,7 +3,7 @@
 use jobhall_core::{JobId, State};
 
 use super::{Service, Wake};
-use crate::kernel::{Kernel, TaskKind};
+use crate::kernel::{JobWork, Kernel};
 
 pub(super) const SERVICE: Service = Service { name: "attempts", next, run };
 
@@ -26,10 +26,10 @@ fn look(kernel: &mut Kernel, id: JobId) {
     let claim = entry.life.claim;
     if !matches!(entry.life.state, State::Assigned(_)) {
         kernel.watch_clock(id);
-        return kernel.enqueue(TaskKind::Save(id, claim).into());
+        return kernel.enqueue(JobWork::Save(claim).on(id));
     }
     if accept_by <= kernel.env.mono() {
-        kernel.enqueue(TaskKind::TakeBack(id, claim).into());
+        kernel.enqueue(JobWork::TakeBack(claim).on(id));
     } else {
         kernel.arm(id, accept_by);
     }

@@ -1,7 +1,7 @@
 //! Times out external work whose outcome was not reported in time.
 
 use super::{Service, Wake};
-use crate::kernel::{Kernel, TaskKind};
+use crate::kernel::{JobWork, Kernel};
 
 pub(super) const SERVICE: Service = Service { name: "outside", next, run };
 
@@ -14,7 +14,7 @@ fn run(kernel: &mut Kernel) {
         kernel.deadlines.external.remove(&(at, id));
         if let Some(entry) = kernel.jobs.get(id) {
             let claim = entry.life.claim;
-            kernel.enqueue(TaskKind::ExternalOver(id, claim).into());
+            kernel.enqueue(JobWork::ExternalOver(claim).on(id));
         }
     }
 }

@@ -23,8 +23,10 @@ use std::collections::BTreeSet;
 
 use jobhall_core::{JobId, ScheduleName, Time};
 
+use crate::api::answer::Waited;
 use crate::api::config::Config;
-use crate::api::effect::{SessionId, Ticket, VacancyId};
+use crate::api::effect::{SessionId, VacancyId};
+use crate::api::ticket::Ticket;
 use crate::api::time::{Mono, Now};
 use crate::kernel::Kernel;
 use crate::matching::board::ClassId;
@@ -87,7 +89,7 @@ pub(crate) struct Deadlines {
     /// Jobs that wait for an outcome from outside.
     external: BTreeSet<(Time, JobId)>,
     /// Requests that wait for an attempt to resume.
-    waits: BTreeSet<(Mono, JobId, Ticket)>,
+    waits: BTreeSet<(Mono, JobId, Ticket<Waited>)>,
     sessions: BTreeSet<(Mono, SessionId)>,
     vacancies: BTreeSet<(Mono, VacancyId)>,
     /// Queued jobs that are not due yet.
@@ -115,7 +117,7 @@ pub(crate) enum Deadline {
     /// The outcome of external work is to be reported.
     External(Time, JobId),
     /// A request has waited long enough for an attempt to resume.
-    Wait(Mono, JobId, Ticket),
+    Wait(Mono, JobId, Ticket<Waited>),
     Session(Mono, SessionId),
     Vacancy(Mono, VacancyId),
     /// A queued job becomes ready.

@@ -15,7 +15,7 @@ fn all(at: u64) -> [Deadline; 9] {
         Deadline::Check(Mono(at), id(1)),
         Deadline::Timeout(Mono(at), id(1)),
         Deadline::External(time(at), id(1)),
-        Deadline::Wait(Mono(at), id(1), Ticket(1)),
+        Deadline::Wait(Mono(at), id(1), Ticket::new(1)),
         Deadline::Session(Mono(at), SessionId(1)),
         Deadline::Vacancy(Mono(at), VacancyId(1)),
         Deadline::Due(time(at), id(1)),
@@ -77,9 +77,9 @@ fn a_deadline_is_cleared_only_at_its_time() {
 #[test]
 fn requests_that_wait_until_the_same_time_are_kept_apart() {
     let mut deadlines = deadlines();
-    [1, 2].into_iter().for_each(|ticket| deadlines.set(Deadline::Wait(Mono(5), id(1), Ticket(ticket))));
-    deadlines.clear(Deadline::Wait(Mono(5), id(1), Ticket(1)));
-    assert_eq!(deadlines.waits.first(), Some(&(Mono(5), id(1), Ticket(2))));
+    [1, 2].into_iter().for_each(|ticket| deadlines.set(Deadline::Wait(Mono(5), id(1), Ticket::new(ticket))));
+    deadlines.clear(Deadline::Wait(Mono(5), id(1), Ticket::new(1)));
+    assert_eq!(deadlines.waits.first(), Some(&(Mono(5), id(1), Ticket::new(2))));
 }
 
 #[test]

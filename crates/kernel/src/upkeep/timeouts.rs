@@ -1,7 +1,7 @@
 //! Stops attempts whose time limit has expired, and gives them up if their worker does not stop them.
 
 use super::{Service, Wake};
-use crate::kernel::{Kernel, TaskKind};
+use crate::kernel::{JobWork, Kernel};
 
 pub(super) const SERVICE: Service = Service { name: "timeouts", next, run };
 
@@ -17,7 +17,7 @@ fn run(kernel: &mut Kernel) {
         }
         if let Some(entry) = kernel.jobs.get(id) {
             let claim = entry.life.claim;
-            kernel.enqueue(TaskKind::TimeOut(id, claim).into());
+            kernel.enqueue(JobWork::TimeOut(claim).on(id));
         }
     }
 }

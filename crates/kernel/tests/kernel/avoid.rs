@@ -2,7 +2,7 @@
 
 use crate::rig::{Hall, failed, job, tries, worker};
 use jobhall_core::{Backoff, JobId, NewJob, RetryPolicy, StateName};
-use jobhall_kernel::{Answer, Assignment, Config, Request, SessionId, Why};
+use jobhall_kernel::{Answer, Assignment, Config, Noted, Request, SessionId, Why};
 
 /// Retried at once, elsewhere if possible.
 fn avoiding() -> NewJob {
@@ -12,7 +12,7 @@ fn avoiding() -> NewJob {
 
 fn credit(hall: &mut Hall, name: &str) -> SessionId {
     let session = hall.worker(name, "");
-    assert_eq!(hall.ask(Request::Credit { session, total: 100 }), Ok(Answer::Noted));
+    assert_eq!(hall.ask(Request::Credit { session, total: 100 }), Ok(Answer::Noted(Noted)));
     session
 }
 
@@ -88,7 +88,8 @@ fn it_goes_back_when_the_other_has_gone() {
         let b = hall.worker("b", "");
         fail(&mut hall, &given);
         assert!(hall.assignments().is_empty());
-        let gone = if close { Request::CloseSession(b) } else { Request::Disconnect(b) };
+        let gone =
+            if close { Request::CloseSession { session: b } } else { Request::Disconnect { session: b } };
         hall.ask(gone).unwrap();
         assert_eq!(one(&mut hall, &[(a, "a")]).1.attempt.job, id);
     }

@@ -91,7 +91,7 @@ fn a_cancel_in_line_goes_before_a_vacancy() {
     let mut hall = Hall::new();
     let session = hall.worker("w", "");
     hall.hold = true;
-    let ticket = hall.ask_later(Request::Submit(Submit { jobs: vec![job("t")], name: None }));
+    let ticket = hall.ask_later(Request::Submit { submit: Submit { jobs: vec![job("t")], name: None } });
     hall.let_through();
     let Some(Ok(Answer::Submitted(submitted))) = hall.answers.remove(&ticket) else { panic!("no answer") };
     let id = submitted[0].id;
@@ -150,8 +150,8 @@ fn unknown_jobs_are_named() {
     let id = JobId::new(999).unwrap();
     let failure = Failure::new("x", "");
     for request in [
-        Request::Show(id),
-        Request::Explain(id),
+        Request::Show { id },
+        Request::Explain { id },
         Request::Retry { id, name: None },
         Request::Cancel { id, failure },
     ] {

@@ -9,7 +9,7 @@ use jobhall_kernel::{Answer, Assignment, Config, Counts, Rates, Request, TROUBLE
 use jobhall_store::CommitError;
 
 fn counts(hall: &mut Hall) -> Counts {
-    match hall.ask(Request::Counts).unwrap() {
+    match hall.ask(Request::Counts {}).unwrap() {
         Answer::Counts(counts) => *counts,
         other => panic!("{other:?}"),
     }
@@ -273,7 +273,7 @@ fn a_failed_write_is_told_until_the_next_one_succeeds_or_for_a_while() {
 #[test]
 fn a_queue_tells_who_could_take_its_jobs() {
     let mut hall = Hall::new();
-    let takers = |hall: &mut Hall, name: &str| match hall.ask(Request::Queue(queue(name))).unwrap() {
+    let takers = |hall: &mut Hall, name: &str| match hall.ask(Request::Queue { name: queue(name) }).unwrap() {
         Answer::Queue(found) => found.map(|(_, takers)| (takers.workers, takers.free_slots)),
         other => panic!("{other:?}"),
     };
@@ -290,7 +290,7 @@ fn a_queue_tells_who_could_take_its_jobs() {
     let able = hall.worker("able", "gpu=1");
     hall.vacancy(able, 5);
     assert_eq!(takers(&mut hall, "big"), Some((1, 3)), "two of five slots are taken");
-    hall.ask(Request::Disconnect(able)).unwrap();
+    hall.ask(Request::Disconnect { session: able }).unwrap();
     assert_eq!(takers(&mut hall, "big"), Some((0, 0)));
 }
 
@@ -314,7 +314,7 @@ fn slots_of_a_worker_that_left_are_not_free() {
     hall.hold = true;
     hall.vacancy(session, 3);
     assert_eq!(counts(&mut hall).workforce.free_slots, 2, "one is on its way to be filled");
-    hall.ask(Request::Disconnect(session)).unwrap();
+    hall.ask(Request::Disconnect { session }).unwrap();
     assert_eq!(counts(&mut hall).workforce.free_slots, 0);
     hall.let_through();
     assert_eq!(counts(&mut hall).open.ready, 1, "it was taken back");

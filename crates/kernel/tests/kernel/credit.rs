@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use crate::rig::{Hall, job, passed, worker};
 use jobhall_core::JobId;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_kernel::{Answer, Assignment, Effect, Ended, Rejected, Request, SessionId, Ticket};
+use jobhall_kernel::{
+    Answer, Assignment, Effect, Ended, Noted, OpenedSession, Rejected, Request, SessionId, TypedAnswer,
+};
 
 fn credit(hall: &mut Hall, session: SessionId, total: i64) -> Result<Answer, Rejected> {
     hall.ask(Request::Credit { session, total })
@@ -45,7 +47,7 @@ fn credit_waits_for_jobs_as_long_as_its_session_is_renewed() {
     credit(&mut hall, session, 2).unwrap();
     for _ in 0..5 {
         hall.pass(25_000);
-        hall.ask(Request::Renew(session)).unwrap();
+        hall.ask(Request::Renew { session }).unwrap();
     }
     submit(&mut hall, 3);
     assert_eq!(hall.assignments().len(), 2, "no other word was needed");
@@ -62,7 +64,7 @@ fn lowered_credit_withdraws_what_was_not_used_and_keeps_what_is_on_its_way() {
     let session = hall.worker("w", "");
     credit(&mut hall, session, 4).unwrap();
     hall.hold = true;
-    hall.ask_later(Request::Submit(jobhall_kernel::Submit { jobs: vec![job("t")], name: None }));
+    hall.ask_later(Request::Submit { submit: jobhall_kernel::Submit { jobs: vec![job("t")], name: None } });
     credit(&mut hall, session, 0).unwrap();
     hall.let_through();
     let crossed = hall.assignments();
@@ -79,7 +81,7 @@ fn credit_has_a_bound_and_a_disconnected_session_has_none() {
     let refused = credit(&mut hall, session, 10_001).unwrap_err();
     assert_eq!(refused.to_string(), "vacancies of 10001 is outside 0 to 10000");
     credit(&mut hall, session, 10_000).unwrap();
-    hall.ask(Request::Disconnect(session)).unwrap();
+    hall.ask(Request::Disconnect { session }).unwrap();
     submit(&mut hall, 1);
     assert_eq!(hall.assignments().len(), 0);
     assert_eq!(credit(&mut hall, session, 1), Err(Rejected::NoSuchSession));
@@ -104,9 +106,9 @@ fn a_withdrawn_vacancy_gets_nothing_more_and_what_crossed_stays() {
     let (session, other) = (hall.worker("w", ""), hall.worker("other", ""));
     let vacancy = hall.vacancy(session, 3);
     hall.hold = true;
-    hall.ask_later(Request::Submit(jobhall_kernel::Submit { jobs: vec![job("t")], name: None }));
+    hall.ask_later(Request::Submit { submit: jobhall_kernel::Submit { jobs: vec![job("t")], name: None } });
     let theirs = Request::EndVacancy { session: other, vacancy };
-    assert_eq!(hall.ask(theirs), Ok(Answer::Noted), "no vacancy of that session");
+    assert_eq!(hall.ask(theirs), Ok(Answer::Noted(Noted)), "no vacancy of that session");
     hall.ask(Request::EndVacancy { session, vacancy }).unwrap();
     assert!(
         !hall.effects.iter().any(|effect| matches!(effect, Effect::VacancyEnded(..))),
@@ -119,8 +121,12 @@ fn a_withdrawn_vacancy_gets_nothing_more_and_what_crossed_stays() {
     submit(&mut hall, 1);
     assert_eq!(hall.assignments().len(), 0);
     assert!(hall.accept("w", &crossed[0].1).is_ok());
-    assert_eq!(hall.ask(Request::EndVacancy { session, vacancy }), Ok(Answer::Noted), "again is as good");
-    hall.ask(Request::CloseSession(session)).unwrap();
+    assert_eq!(
+        hall.ask(Request::EndVacancy { session, vacancy }),
+        Ok(Answer::Noted(Noted)),
+        "again is as good"
+    );
+    hall.ask(Request::CloseSession { session }).unwrap();
     assert_eq!(hall.ask(Request::EndVacancy { session, vacancy }), Err(Rejected::NoSuchSession));
 }
 
@@ -130,16 +136,20 @@ fn a_cancel_that_was_told_to_nobody_is_told_when_the_worker_comes_back() {
     let id = submit(&mut hall, 1)[0];
     let held = hall.take_one("w");
     hall.accept("w", &held).unwrap();
-    let Answer::Session { session, kept, .. } = come_back(&mut hall, "w", &[&held]) else { panic!() };
+    let Answer::Session(OpenedSession { session, kept, .. }) = come_back(&mut hall, "w", &[&held]) else {
+        panic!()
+    };
     assert_eq!(kept, [held.attempt]);
-    hall.ask(Request::Disconnect(session)).unwrap();
+    hall.ask(Request::Disconnect { session }).unwrap();
     hall.cancel(id).unwrap();
     let attempts = vec![(held.attempt, held.lease)];
     let (abilities, accepts) = (Abilities::default(), Accepts::default());
     let request = Request::OpenSession { worker: worker("w"), abilities, accepts, attempts };
-    hall.kernel.ask(hall.now, request, Ticket(u64::MAX));
+    hall.kernel.ask(hall.now, request.typed(u64::MAX));
     let effects = hall.kernel.take_effects();
-    let [Effect::Answer(_, Ok(Answer::Session { session, .. })), rest @ ..] = effects.as_slice() else {
+    let [Effect::Answer(TypedAnswer::Session(_, Ok(OpenedSession { session, .. }))), rest @ ..] =
+        effects.as_slice()
+    else {
         panic!("the answer comes first, because it makes the session known: {effects:?}")
     };
     assert!(rest.contains(&Effect::Cancel(*session, held.attempt)), "{rest:?}");

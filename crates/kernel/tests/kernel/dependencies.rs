@@ -2,7 +2,7 @@
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{After, Failure, JobId, NewJob, OnDuplicate, Scope, StateName, Submitted, TypeName};
-use jobhall_kernel::{Config, Effect, Rejected, Request, Submit, Why};
+use jobhall_kernel::{AttemptRef, Config, Effect, Rejected, Request, Submit, Why};
 use jobhall_store::CommitError;
 
 fn behind(job_type: &str, after: &[JobId]) -> NewJob {
@@ -126,9 +126,7 @@ fn a_chain_and_a_fan_of_a_hundred_thousand_are_taken_along_in_slices() {
         let before = hall.store.feed_now(0, usize::MAX).rows.len();
         hall.hold = true;
         hall.ask_later(Request::Report {
-            worker: crate::rig::worker("w"),
-            attempt: held.attempt,
-            lease: held.lease,
+            of: AttemptRef { worker: crate::rig::worker("w"), attempt: held.attempt, lease: held.lease },
             report: failed("no"),
         });
         hall.hold = false;
@@ -156,9 +154,7 @@ fn a_cascade_goes_on_after_a_crash_in_its_middle() {
     let held = hall.take_one("w");
     hall.hold = true;
     hall.ask_later(Request::Report {
-        worker: crate::rig::worker("w"),
-        attempt: held.attempt,
-        lease: held.lease,
+        of: AttemptRef { worker: crate::rig::worker("w"), attempt: held.attempt, lease: held.lease },
         report: failed("no"),
     });
     // The end of the first and one slice are stored, then the hall dies.
@@ -202,7 +198,7 @@ fn a_dependency_that_was_removed_was_over() {
     let last = hall.submit(behind("last", &[a, b])).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, passed()).unwrap();
-    hall.ask(Request::Remove(vec![a])).unwrap();
+    hall.ask(Request::Remove { ids: vec![a] }).unwrap();
     let mut hall = hall.restart(Config::default());
     let held = hall.take_one("v");
     hall.report("v", &held, passed()).unwrap();
@@ -216,10 +212,10 @@ fn a_failed_job_is_not_removed_before_all_have_heard_of_it() {
     let b = hall.submit(behind("t", &[first])).unwrap().id;
     let held = hall.take_one("w");
     hall.report_slowly("w", &held, failed("no"));
-    assert_eq!(hall.ask(Request::Remove(vec![first])), Ok(jobhall_kernel::Answer::Removed(0)));
+    assert_eq!(hall.ask(Request::Remove { ids: vec![first] }), Ok(jobhall_kernel::Answer::Removed(0)));
     hall.let_through();
     assert_eq!(state(&mut hall, b), StateName::Failed);
-    assert_eq!(hall.ask(Request::Remove(vec![first])), Ok(jobhall_kernel::Answer::Removed(1)));
+    assert_eq!(hall.ask(Request::Remove { ids: vec![first] }), Ok(jobhall_kernel::Answer::Removed(1)));
 }
 
 #[test]
@@ -321,7 +317,7 @@ fn a_busy_job_hears_of_an_end_when_it_is_free() {
         let c = hall.submit(NewJob { after: vec![After::Job(a)], ..again.clone() }).unwrap().id;
         let held = hall.take_one("w");
         hall.report_slowly("w", &held, end.clone());
-        let marked = hall.ask_later(Request::Submit(Submit { jobs: vec![again], name: None }));
+        let marked = hall.ask_later(Request::Submit { submit: Submit { jobs: vec![again], name: None } });
         let cancelled = hall.ask_later(Request::Cancel { id: b, failure: Failure::new("cancelled", "") });
         hall.let_through();
         assert!(hall.answers[&marked].is_ok());

@@ -81,8 +81,8 @@ fn a_paused_type_waits_in_every_queue() {
 fn a_held_job_waits_until_it_is_released() {
     let mut hall = Hall::new();
     let id = hall.submit(job("t")).unwrap().id;
-    assert_eq!(hall.ask(Request::Hold(id)), Ok(Answer::State(StateName::Queued)));
-    assert_eq!(hall.ask(Request::Hold(id)), Ok(Answer::State(StateName::Queued)), "once more is as good");
+    assert_eq!(hall.ask(Request::Hold { id }), Ok(Answer::State(StateName::Queued)));
+    assert_eq!(hall.ask(Request::Hold { id }), Ok(Answer::State(StateName::Queued)), "once more is as good");
     let mut hall = hall.restart(Config::default());
     let session = hall.worker("w", "");
     hall.vacancy(session, 5);
@@ -90,7 +90,7 @@ fn a_held_job_waits_until_it_is_released() {
     assert_eq!(given(&mut hall), [other]);
     assert_eq!(why(&mut hall, id), [Why::OnHold]);
     assert_eq!(hall.explain(id).to_string().lines().last(), Some("it is on hold; release it"));
-    hall.ask(Request::Release(id)).unwrap();
+    hall.ask(Request::Release { id }).unwrap();
     assert_eq!(given(&mut hall), [id]);
 }
 
@@ -99,15 +99,15 @@ fn a_hold_on_a_running_job_keeps_its_next_attempt() {
     let mut hall = Hall::new();
     let id = hall.submit(NewJob { retry: tries(3), ..job("t") }).unwrap().id;
     let assignment = hall.take_one("w");
-    hall.ask(Request::Hold(id)).unwrap();
+    hall.ask(Request::Hold { id }).unwrap();
     hall.report("w", &assignment, failed("no")).unwrap();
     hall.pass(60_000);
     let session = hall.worker("v", "");
     hall.vacancy(session, 1);
     assert_eq!(given(&mut hall), []);
-    hall.ask(Request::Release(id)).unwrap();
+    hall.ask(Request::Release { id }).unwrap();
     assert_eq!(given(&mut hall), [id]);
-    assert!(matches!(hall.ask(Request::Hold(JobId::new(99).unwrap())), Err(Rejected::NoSuchJob(_))));
+    assert!(matches!(hall.ask(Request::Hold { id: JobId::new(99).unwrap() }), Err(Rejected::NoSuchJob(_))));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_job_that_a_worker_has_or_that_is_completed_is_not_edited() {
     let change = Edit { priority: Some(1), ..Edit::default() };
     for _ in 0..2 {
         let rev = hall.stored(id).life.rev;
-        for request in [Request::Edit { id, edit: Box::new(change.clone()) }, Request::RunNow(id)] {
+        for request in [Request::Edit { id, edit: Box::new(change.clone()) }, Request::RunNow { id }] {
             let refused = hall.ask(request).unwrap_err();
             assert!(
                 matches!(refused, Rejected::Event(jobhall_core::IllegalTransition::Illegal { .. })),
@@ -196,8 +196,8 @@ fn a_job_that_a_worker_has_or_that_is_completed_is_not_edited() {
         );
         let _ = hall.report("w", &assignment, passed());
     }
-    assert!(matches!(hall.ask(Request::Hold(id)), Err(Rejected::Event(_))));
-    assert!(matches!(hall.ask(Request::Release(id)), Err(Rejected::Event(_))));
+    assert!(matches!(hall.ask(Request::Hold { id }), Err(Rejected::Event(_))));
+    assert!(matches!(hall.ask(Request::Release { id }), Err(Rejected::Event(_))));
 }
 
 #[test]
@@ -225,18 +225,18 @@ fn run_now_passes_over_time_and_backoff_but_not_over_a_hold() {
     let session = hall.worker("w", "");
     hall.vacancy(session, 10);
     assert_eq!(given(&mut hall), []);
-    hall.ask(Request::RunNow(id)).unwrap();
+    hall.ask(Request::RunNow { id }).unwrap();
     let assignment = hall.assignments().remove(0).1;
     hall.report("w", &assignment, failed("no")).unwrap();
     assert_eq!(hall.state(id), StateName::Retrying);
-    hall.ask(Request::RunNow(id)).unwrap();
+    hall.ask(Request::RunNow { id }).unwrap();
     assert_eq!(given(&mut hall), [id], "before its backoff is over");
     let held = hall.submit(NewJob { run_at: Some(later), ..job("t") }).unwrap().id;
-    hall.ask(Request::Hold(held)).unwrap();
-    hall.ask(Request::RunNow(held)).unwrap();
+    hall.ask(Request::Hold { id: held }).unwrap();
+    hall.ask(Request::RunNow { id: held }).unwrap();
     assert_eq!(given(&mut hall), []);
     assert_eq!(why(&mut hall, held), [Why::OnHold]);
-    hall.ask(Request::Release(held)).unwrap();
+    hall.ask(Request::Release { id: held }).unwrap();
     assert_eq!(given(&mut hall), [held]);
 }
 

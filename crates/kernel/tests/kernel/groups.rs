@@ -6,21 +6,22 @@ use jobhall_core::{
     StateName, Submitted, TypeName,
 };
 use jobhall_kernel::{
-    Answer, Config, IdempotencyKey, NewGroup, Rejected, Request, ShownGroup, StoreReply, Submit, Why,
+    Answer, Config, GroupCreated, IdempotencyKey, NewGroup, Rejected, Request, ShownGroup, StoreReply,
+    Submit, Why,
 };
 use jobhall_store::{CommitError, Unit};
 
 fn create(hall: &mut Hall, closed: bool, jobs: Vec<NewJob>) -> (GroupId, Vec<Submitted>) {
     let group = NewGroup { closed, ..NewGroup::default() };
     match hall.ask(Request::CreateGroup { group, submit: Submit { jobs, name: None } }).unwrap() {
-        Answer::GroupCreated { id, jobs } => (id, jobs),
+        Answer::GroupCreated(GroupCreated { id, jobs }) => (id, jobs),
         other => panic!("{other:?}"),
     }
 }
 
 /// What an open group is, or an ended one from the store.
 fn group(hall: &mut Hall, id: GroupId) -> ShownGroup {
-    match hall.ask(Request::ShowGroup(id)) {
+    match hall.ask(Request::ShowGroup { id }) {
         Ok(Answer::Group(shown)) => *shown,
         Err(Rejected::NoSuchGroup(_)) => {
             let (group, _) = hall.store.group_now(id).expect("a stored group");
@@ -52,7 +53,7 @@ fn end(hall: &mut Hall, report: Report) -> JobId {
 
 fn retry(hall: &mut Hall, id: GroupId) -> Result<GroupId, Rejected> {
     match hall.ask(Request::RetryGroup { id, name: None })? {
-        Answer::GroupCreated { id, .. } => Ok(id),
+        Answer::GroupCreated(GroupCreated { id, .. }) => Ok(id),
         other => panic!("{other:?}"),
     }
 }
@@ -79,7 +80,7 @@ fn a_group_counts_its_members_and_has_one_verdict() {
         (GroupState::Running, counts([0, 0, 2, 1, 0, 0])),
         "it takes more"
     );
-    let closed = hall.ask(Request::CloseGroup(id)).unwrap();
+    let closed = hall.ask(Request::CloseGroup { id }).unwrap();
     assert!(matches!(closed, Answer::Group(shown) if shown.group.closed));
     let shown = group(&mut hall, id);
     assert_eq!((shown.state, shown.counts), (GroupState::Failed, counts([0, 0, 2, 1, 0, 0])));
@@ -93,7 +94,7 @@ fn an_empty_group_that_is_closed_has_succeeded() {
     assert_eq!(group(&mut hall, id).state, GroupState::Succeeded);
     let (later, _) = create(&mut hall, false, Vec::new());
     assert_eq!(group(&mut hall, later).state, GroupState::New);
-    hall.ask(Request::CloseGroup(later)).unwrap();
+    hall.ask(Request::CloseGroup { id: later }).unwrap();
     assert_eq!(group(&mut hall, later).state, GroupState::Succeeded);
 }
 
@@ -123,9 +124,9 @@ fn a_close_that_is_on_its_way_goes_before_a_submit_that_comes_later() {
     let mut hall = Hall::new();
     let (id, _) = create(&mut hall, false, Vec::new());
     hall.hold = true;
-    let early = hall.ask_later(Request::Submit(Submit { jobs: vec![in_group(id)], name: None }));
-    let close = hall.ask_later(Request::CloseGroup(id));
-    let late = hall.ask_later(Request::Submit(Submit { jobs: vec![in_group(id)], name: None }));
+    let early = hall.ask_later(Request::Submit { submit: Submit { jobs: vec![in_group(id)], name: None } });
+    let close = hall.ask_later(Request::CloseGroup { id });
+    let late = hall.ask_later(Request::Submit { submit: Submit { jobs: vec![in_group(id)], name: None } });
     hall.let_through();
     assert!(hall.answers[&early].is_ok() && hall.answers[&close].is_ok());
     assert_eq!(hall.answers[&late], Err(Rejected::GroupClosed(id)));
@@ -195,7 +196,7 @@ fn attached_jobs_do_not_count_and_a_group_ends_without_them() {
     let host = NewJob { attached: true, priority: 200, ..in_group(id) };
     let host = hall.submit(host).unwrap().id;
     assert_eq!(group(&mut hall, id).counts, counts([1, 0, 0, 0, 0, 0]));
-    hall.ask(Request::CloseGroup(id)).unwrap();
+    hall.ask(Request::CloseGroup { id }).unwrap();
     end(&mut hall, passed());
     assert_eq!(group(&mut hall, id).state, GroupState::Succeeded);
     assert_eq!(hall.state(host), StateName::Queued, "it is left alone");
@@ -303,7 +304,7 @@ fn a_retry_makes_a_new_group_of_what_failed_with_its_dependencies() {
     let (id, jobs) = create(&mut hall, false, jobs);
     hall.submit(NewJob { attached: true, ..in_group(id) }).map(|host| hall.cancel(host.id)).unwrap().unwrap();
     assert_eq!(retry(&mut hall, id), Err(Rejected::GroupOpen(id)));
-    hall.ask(Request::CloseGroup(id)).unwrap();
+    hall.ask(Request::CloseGroup { id }).unwrap();
     end(&mut hall, passed());
     end(&mut hall, failed("no"));
     hall.cancel(jobs[4].id).unwrap();
@@ -348,7 +349,7 @@ fn a_retried_group_is_closed_also_when_the_store_fails_just_then() {
     }
     assert!(refused, "the group was closed by a write");
     hall.hold = false;
-    let Some(Ok(Answer::GroupCreated { id: new, .. })) = hall.answers.remove(&ticket) else {
+    let Some(Ok(Answer::GroupCreated(GroupCreated { id: new, .. }))) = hall.answers.remove(&ticket) else {
         panic!("the retry was answered");
     };
     hall.pass(60_000);
@@ -439,7 +440,7 @@ fn a_member_that_is_joined_elsewhere_is_no_member() {
         NewJob { group: Some(other), ..NewJob { on_duplicate: OnDuplicate::RunAgain, ..keyed("m", "m") } };
     hall.submit(marked).unwrap();
     hall.submit(again).unwrap();
-    hall.ask(Request::CloseGroup(other)).unwrap();
+    hall.ask(Request::CloseGroup { id: other }).unwrap();
     for _ in 0..4 {
         end(&mut hall, passed());
     }
@@ -462,9 +463,9 @@ fn retention_spares_members_of_an_open_group() {
     hall.ask(Request::SetType { job_type: name, config: Some(config), expected: None }).unwrap();
     hall.pass(3_700_000);
     hall.show(jobs[0].id);
-    hall.ask(Request::CloseGroup(id)).unwrap();
+    hall.ask(Request::CloseGroup { id }).unwrap();
     hall.pass(3_700_000);
-    assert_eq!(hall.ask(Request::Show(jobs[0].id)), Err(Rejected::NoSuchJob(jobs[0].id)));
+    assert_eq!(hall.ask(Request::Show { id: jobs[0].id }), Err(Rejected::NoSuchJob(jobs[0].id)));
     assert_eq!(group(&mut hall, id).counts, counts([0, 0, 1, 0, 0, 0]), "its end is kept");
 }
 

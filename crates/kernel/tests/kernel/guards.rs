@@ -6,7 +6,7 @@ use jobhall_core::needs::Needs;
 use jobhall_core::{
     Decision, Event, Failure, Indicator, JobId, Json, NewJob, Outcome, StateName, transition,
 };
-use jobhall_kernel::Request;
+use jobhall_kernel::{AttemptRef, Request};
 use jobhall_store::{Change, Unit};
 
 /// Ends one job in every way there is; tells which state each ended in.
@@ -115,15 +115,17 @@ fn l12_a_job_keeps_its_dates_params_needs_and_every_attempt() {
         let indicators =
             vec![Indicator { name: "rows".to_owned(), step: 3, total: Some(10), message: "half".to_owned() }];
         let (attempt, lease) = (held.attempt, held.lease);
-        let progress =
-            Request::Progress { worker: worker("w"), attempt, lease, indicators: indicators.clone() };
+        let progress = Request::Progress {
+            of: AttemptRef { worker: worker("w"), attempt, lease },
+            indicators: indicators.clone(),
+        };
         hall.ask(progress).unwrap();
         assert_eq!(hall.show(id).progress, indicators);
         hall.pass(1_000);
-        hall.ask(Request::Renew(session)).unwrap();
+        hall.ask(Request::Renew { session }).unwrap();
         hall.report("w", &held, failed(outcome)).unwrap();
         hall.pass(20_000);
-        hall.ask(Request::Renew(session)).unwrap();
+        hall.ask(Request::Renew { session }).unwrap();
     }
     let shown = hall.show(id);
     assert_eq!(shown.job.spec.created_at, created);
@@ -196,7 +198,7 @@ fn an_attempt_has_a_limited_number_of_indicators() {
     let tell = |hall: &mut Hall, names: std::ops::Range<u64>| {
         let of = |n: u64| Indicator { name: format!("n{n}"), step: n, total: None, message: String::new() };
         let (attempt, lease, indicators) = (held.attempt, held.lease, names.map(of).collect());
-        hall.ask(Request::Progress { worker: worker("w"), attempt, lease, indicators })
+        hall.ask(Request::Progress { of: AttemptRef { worker: worker("w"), attempt, lease }, indicators })
     };
     tell(&mut hall, 0..64).unwrap();
     tell(&mut hall, 10..20).unwrap();

@@ -6,7 +6,10 @@ use std::collections::VecDeque;
 
 use crate::rig::{Hall, failed, job, passed, tries};
 use jobhall_core::{After, GroupState, JobId, NewJob, Report, StateName};
-use jobhall_kernel::{Answer, Assignment, Config, Effect, NewGroup, Rejected, Request, StoreReply, Submit};
+use jobhall_kernel::{
+    Answer, Assignment, AttemptRef, Config, Effect, GroupCreated, NewGroup, Rejected, Request, StoreReply,
+    Submit,
+};
 use jobhall_store::{Committed, Unit};
 
 /// Choices that were made, and how many there were at each point: the next order differs in the last one possible.
@@ -81,8 +84,8 @@ impl Driven {
             match actions.swap_remove(orders.choose(actions.len())) {
                 Action::Request(at) => {
                     let request = self.requests.remove(at);
-                    let ticket = jobhall_kernel::Ticket(u64::MAX - self.requests.len() as u64);
-                    self.hall.kernel.ask(self.hall.now, request, ticket);
+                    let ticket = u64::MAX - self.requests.len() as u64;
+                    self.hall.kernel.ask(self.hall.now, request.typed(ticket));
                 }
                 Action::Apply => {
                     let (number, units) = self.sent.pop_front().unwrap();
@@ -113,7 +116,7 @@ impl Driven {
             let idle = effects.is_empty() && asked.is_empty();
             for effect in effects {
                 match effect {
-                    Effect::Answer(_, answer) => self.answers.push(answer),
+                    Effect::Answer(answer) => self.answers.push(answer.untyped().1),
                     Effect::Live(id, StateName::Queued) if id == self.watched => self.released += 1,
                     _ => {}
                 }
@@ -135,7 +138,7 @@ impl Driven {
 
 fn word(assignment: &Assignment, report: Report) -> Request {
     let Assignment { attempt, lease, .. } = *assignment;
-    Request::Report { worker: crate::rig::worker("w"), attempt, lease, report }
+    Request::Report { of: AttemptRef { worker: crate::rig::worker("w"), attempt, lease }, report }
 }
 
 /// Two jobs in the hands of a worker.
@@ -191,7 +194,7 @@ fn a_submit_behind_jobs_that_end_meanwhile_is_never_left_waiting() {
         loop {
             let (hall, held) = two_leased();
             let next = JobId::new(held[1].attempt.job.get() + 1).unwrap();
-            let submit = Request::Submit(Submit { jobs: vec![behind(&held)], name: None });
+            let submit = Request::Submit { submit: Submit { jobs: vec![behind(&held)], name: None } };
             let requests = vec![word(&held[0], passed()), word(&held[1], end.clone()), submit];
             let mut driven = drive(hall, requests, next);
             driven.run(&mut orders, true);
@@ -226,18 +229,18 @@ fn a_group_ends_once_whatever_comes_first_of_its_close_its_cancel_and_its_last_m
             let mut hall = Hall::new();
             let submit = Submit { jobs: vec![job("t"); 2], name: None };
             let made = hall.ask(Request::CreateGroup { group: NewGroup::default(), submit }).unwrap();
-            let Answer::GroupCreated { id, jobs } = made else { panic!() };
+            let Answer::GroupCreated(GroupCreated { id, jobs }) = made else { panic!() };
             let session = hall.worker("w", "");
             hall.vacancy(session, 1);
             let held = hall.assignments().remove(0).1;
             let late = NewJob { group: Some(id), ..job("t") };
             let failure = jobhall_core::Failure::new("cancelled", "");
             let mut requests = vec![word(&held, passed())];
-            requests.push(Request::Submit(Submit { jobs: vec![late], name: None }));
+            requests.push(Request::Submit { submit: Submit { jobs: vec![late], name: None } });
             requests.push(if cancel {
                 Request::CancelGroup { id, failure }
             } else {
-                Request::CloseGroup(id)
+                Request::CloseGroup { id }
             });
             let mut driven = drive(hall, requests, jobs[0].id);
             driven.run(&mut orders, true);

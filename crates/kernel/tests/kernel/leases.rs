@@ -3,7 +3,7 @@
 use crate::rig::{Hall, failed, job, other_lease, passed, tries, worker};
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, Failure, Json, NewJob, Outcome, Report, StateName, Verdict, When};
-use jobhall_kernel::{Answer, Config, Effect, Mono, Rejected, Request, SessionId};
+use jobhall_kernel::{Answer, AttemptRef, Config, Effect, Mono, OpenedSession, Rejected, Request, SessionId};
 
 #[test]
 fn h05_attempt_counts_accepted_claims() {
@@ -128,7 +128,10 @@ fn g8_lease_end_and_late_result_in_both_orders() {
     hall.progress("w2", &second).unwrap();
     hall.hold = true;
     let (attempt, lease) = (second.attempt, second.lease);
-    let ticket = hall.ask_later(Request::Report { worker: worker("w2"), attempt, lease, report: passed() });
+    let ticket = hall.ask_later(Request::Report {
+        of: AttemptRef { worker: worker("w2"), attempt, lease },
+        report: passed(),
+    });
     hall.pass(30_000);
     hall.let_through();
     assert_eq!(
@@ -190,7 +193,7 @@ fn a_renewed_session_keeps_its_leases_and_a_jump_of_the_wall_clock_takes_none() 
     hall.accept("w", &held).unwrap();
     for _ in 0..6 {
         hall.pass(29_000);
-        hall.ask(Request::Renew(session)).unwrap();
+        hall.ask(Request::Renew { session }).unwrap();
     }
     hall.now.wall = hall.now.wall.plus_ms(86_400_000);
     hall.kernel.tick(hall.now);
@@ -200,7 +203,7 @@ fn a_renewed_session_keeps_its_leases_and_a_jump_of_the_wall_clock_takes_none() 
     assert_eq!(hall.state(id), StateName::Accepted);
     hall.pass(1);
     assert_eq!(hall.state(id), StateName::Retrying);
-    assert_eq!(hall.ask(Request::Renew(session)), Err(Rejected::NoSuchSession));
+    assert_eq!(hall.ask(Request::Renew { session }), Err(Rejected::NoSuchSession));
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn l17_nothing_is_assigned_to_a_vacancy_that_is_gone() {
     let mut hall = Hall::new();
     let session = hall.worker("w", "");
     hall.vacancy(session, 1);
-    hall.ask(Request::Disconnect(session)).unwrap();
+    hall.ask(Request::Disconnect { session }).unwrap();
     let id = hall.submit(job("t")).unwrap().id;
     assert!(hall.assignments().is_empty(), "disconnected");
     assert_eq!(hall.state(id), StateName::Queued);
@@ -232,8 +235,9 @@ fn a_claim_that_crosses_a_disconnect_returns_uncounted() {
     let session = hall.worker("w", "");
     hall.vacancy(session, 1);
     hall.hold = true;
-    let ticket = hall.ask_later(Request::Submit(jobhall_kernel::Submit { jobs: vec![job("t")], name: None }));
-    hall.ask_later(Request::Disconnect(session));
+    let ticket = hall
+        .ask_later(Request::Submit { submit: jobhall_kernel::Submit { jobs: vec![job("t")], name: None } });
+    hall.ask_later(Request::Disconnect { session });
     hall.let_through();
     let Some(Ok(Answer::Submitted(submitted))) = hall.answers.remove(&ticket) else { panic!("no answer") };
     assert!(hall.assignments().is_empty());
@@ -248,7 +252,7 @@ fn reopen(
 ) -> (SessionId, usize, usize) {
     let (abilities, accepts) = (Abilities::default(), Accepts::default());
     match hall.ask(Request::OpenSession { worker: worker(name), abilities, accepts, attempts }).unwrap() {
-        Answer::Session { session, kept, lost } => (session, kept.len(), lost.len()),
+        Answer::Session(OpenedSession { session, kept, lost }) => (session, kept.len(), lost.len()),
         other => panic!("{other:?}"),
     }
 }
@@ -276,7 +280,7 @@ fn g7_after_a_restart_a_worker_has_one_full_lease_to_come_back() {
     assert_eq!(hall.state(ids[0]), StateName::Running, "kept by the new session");
     assert_eq!(hall.state(ids[1]), StateName::Retrying, "nobody came for it");
     hall.pass(28_000);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     assert_eq!(hall.report("w", &held[0], passed()), Ok(Answer::State(StateName::Succeeded)));
 }
 
@@ -303,7 +307,7 @@ fn closing_a_session_ends_its_leases_at_once() {
     hall.vacancy(session, 1);
     let held = hall.assignments().remove(0).1;
     hall.accept("w", &held).unwrap();
-    hall.ask(Request::CloseSession(session)).unwrap();
+    hall.ask(Request::CloseSession { session }).unwrap();
     assert_eq!(hall.state(id), StateName::Retrying);
     assert_eq!(hall.show(id).job.life.lost, 1);
 }
@@ -389,7 +393,7 @@ fn a_worker_that_comes_back_with_an_assignment_has_accepted_it() {
     let (session, kept, _) = reopen(&mut hall, "w", vec![(held.attempt, held.lease)]);
     assert_eq!((kept, hall.state(id)), (1, StateName::Accepted));
     hall.pass(20_000);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     hall.pass(20_000);
     assert_eq!(hall.state(id), StateName::Accepted, "not taken back for want of a word");
 }
@@ -419,7 +423,7 @@ fn a_job_that_ends_while_it_is_being_read_is_shown_all_the_same() {
     hall.report("w", &held, failed("x")).unwrap();
     hall.hold = true;
     let cancel = hall.ask_later(Request::Cancel { id, failure: Failure::new("cancelled", "") });
-    let show = hall.ask_later(Request::Show(id));
+    let show = hall.ask_later(Request::Show { id });
     hall.let_through();
     assert_eq!(hall.answers.remove(&cancel), Some(Ok(Answer::State(StateName::Cancelled))));
     let Some(Ok(Answer::Shown(shown))) = hall.answers.remove(&show) else { panic!("not shown") };

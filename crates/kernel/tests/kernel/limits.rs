@@ -192,8 +192,8 @@ fn a_class_without_workers_does_not_hold_up_the_others_in_a_bucket() {
     hall.vacancy(both, 1);
     hall.pass(1);
     // Everyone waits for the bucket now. Then only a worker without a gpu is left.
-    hall.ask(Request::Disconnect(both)).unwrap();
-    hall.ask(Request::CloseSession(both)).unwrap();
+    hall.ask(Request::Disconnect { session: both }).unwrap();
+    hall.ask(Request::CloseSession { session: both }).unwrap();
     let plain = hall.worker("p", "");
     hall.vacancy(plain, 5);
     let now = given(&mut hall);
@@ -226,7 +226,7 @@ fn places_are_given_back_by_failure_loss_cancel_and_take_back() {
     let now = given(&mut hall);
     assert_eq!(ids(&now), [first]);
     hall.accept("w", &now[0]).unwrap();
-    hall.ask(Request::CloseSession(session)).unwrap();
+    hall.ask(Request::CloseSession { session }).unwrap();
     crowd(&mut hall);
     let now = given(&mut hall);
     assert_eq!(ids(&now), [third], "the first is lost, and ready a moment later than the third");
@@ -414,13 +414,13 @@ fn a_configuration_that_is_wrong_changes_nothing() {
         |config, expected| Request::SetQueue { queue: queue("default"), config: Some(config), expected };
     let wrong = QueueConfig { paused: true, limits: vec![at_once(0)] };
     assert!(matches!(hall.ask(set(wrong, None)), Err(Rejected::Limit(_))));
-    assert_eq!(hall.ask(Request::QueueConfigs), Ok(Answer::QueueConfigs(Vec::new())));
+    assert_eq!(hall.ask(Request::QueueConfigs {}), Ok(Answer::QueueConfigs(Vec::new())));
     let good = QueueConfig { paused: false, limits: vec![at_once(1)] };
     assert_eq!(hall.ask(set(good.clone(), Some(0))), Ok(Answer::Rev(1)));
     let refused = hall.ask(set(QueueConfig::default(), Some(0)));
     assert_eq!(refused, Err(Rejected::QueueChanged { queue: queue("default"), rev: 1 }));
     let all = Answer::QueueConfigs(vec![(queue("default"), 1, good)]);
-    assert_eq!(hall.ask(Request::QueueConfigs), Ok(all));
+    assert_eq!(hall.ask(Request::QueueConfigs {}), Ok(all));
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn a_job_that_is_handed_over_on_its_way_counts_under_limits_that_come_meanwhile(
     hall.hold = true;
     let config = Some(QueueConfig { paused: false, limits: vec![at_once(1), rate(1, 3_600_000, 1)] });
     hall.ask_later(Request::SetQueue { queue: queue("default"), config, expected: None });
-    let submit = |n| Request::Submit(Submit { jobs: vec![job("t"); n], name: None });
+    let submit = |n| Request::Submit { submit: Submit { jobs: vec![job("t"); n], name: None } };
     hall.ask_later(submit(1));
     // The limits are stored, the job that was handed over before is not yet.
     let (number, units) = hall.held.remove(0);

@@ -138,9 +138,9 @@ fn a_wall_clock_that_goes_back_makes_a_job_wait_for_its_time_again() {
     hall.ask(Request::Vacancy { session, slots: 1, wait_ms: 1_000_000 }).unwrap();
     assert!(hall.assignments().is_empty());
     hall.pass(25_000);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     hall.pass(25_000);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     hall.pass(10_000);
     assert_eq!(hall.assignments()[0].1.attempt.job, id);
 }
@@ -220,7 +220,7 @@ fn a_job_on_its_way_says_so() {
     let id = hall.submit(job("t")).unwrap().id;
     hall.hold = true;
     hall.ask_later(Request::Vacancy { session, slots: 1, wait_ms: 1_000 });
-    let ticket = hall.ask_later(Request::Explain(id));
+    let ticket = hall.ask_later(Request::Explain { id });
     assert!(!hall.answers.contains_key(&ticket), "it waits in line for the claim");
     hall.let_through();
     let Some(Ok(Answer::Explained(explanation))) = hall.answers.remove(&ticket) else { panic!("no answer") };

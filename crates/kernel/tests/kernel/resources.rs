@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::rig::{Hall, failed, job, passed, tries};
 use jobhall_core::needs::Uses;
 use jobhall_core::{JobId, NewJob, QueueConfig, QueueName, StateName};
-use jobhall_kernel::{Answer, Assignment, Config, Request, SessionId, Why, WorkerUse};
+use jobhall_kernel::{Answer, Assignment, AttemptRef, Config, Noted, Request, SessionId, Why, WorkerUse};
 use jobhall_store::CommitError;
 
 fn using(uses: &str) -> NewJob {
@@ -21,7 +21,7 @@ fn jobs(given: &[(SessionId, Assignment)]) -> Vec<JobId> {
 }
 
 fn workers(hall: &mut Hall) -> Vec<WorkerUse> {
-    match hall.ask(Request::Workers).unwrap() {
+    match hall.ask(Request::Workers {}).unwrap() {
         Answer::Workers(workers) => workers,
         other => panic!("{other:?}"),
     }
@@ -43,7 +43,7 @@ fn accepted(hall: &mut Hall, name: &str) -> Vec<Assignment> {
 }
 
 fn credit(hall: &mut Hall, session: SessionId, total: i64) {
-    assert_eq!(hall.ask(Request::Credit { session, total }), Ok(Answer::Noted));
+    assert_eq!(hall.ask(Request::Credit { session, total }), Ok(Answer::Noted(Noted)));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn everything_that_ends_an_attempt_gives_back() {
     hall.report("w", &given[0].1, failed("no")).unwrap();
     assert_eq!(taken(&mut hall, "w"), "");
     hall.pass(20_000);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     assert_eq!(taken(&mut hall, "w"), "gpu=1", "tried again");
     // The session ends.
     hall.pass(30_000);
@@ -174,7 +174,7 @@ fn a_worker_that_is_gone_before_its_claim_is_stored_holds_nothing() {
     hall.hold = true;
     hall.ask_later(Request::Vacancy { session, slots: 1, wait_ms: 30_000 });
     assert_eq!(taken(&mut hall, "w"), "gpu=1", "a claim on its way has its allocation");
-    hall.ask_later(Request::CloseSession(session));
+    hall.ask_later(Request::CloseSession { session });
     hall.let_through();
     hall.pump();
     assert!(workers(&mut hall).is_empty());
@@ -210,14 +210,14 @@ fn a_worker_that_forgot_its_attempts_gets_its_resources_back_with_their_leases()
     let given = hall.assignments();
     hall.accept("w", &given[0].1).unwrap();
     // It was killed, and begins anew before its leases are over.
-    hall.ask(Request::Disconnect(session)).unwrap();
+    hall.ask(Request::Disconnect { session }).unwrap();
     let session = hall.worker("w", "gpu=1");
     credit(&mut hall, session, 10);
     assert!(hall.assignments().is_empty(), "the attempt may still be running");
     hall.pass(15_000);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     hall.pass(15_000);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     assert_eq!(jobs(&hall.assignments()), [id], "lost, and tried again");
     assert_eq!(taken(&mut hall, "w"), "gpu=1");
 }
@@ -238,7 +238,7 @@ fn completions_until_the_large_one_starts(aging_ms: u64, others: &str) -> Option
     for completed in 0..200_usize {
         submit(&mut hall, others);
         hall.pass(1_000);
-        hall.ask(Request::Renew(session)).unwrap();
+        hall.ask(Request::Renew { session }).unwrap();
         let next = running.pop_front().unwrap();
         hall.report("w", &next, passed()).unwrap();
         running.extend(accepted(&mut hall, "w"));
@@ -270,7 +270,7 @@ fn a_worker_is_kept_for_one_old_job_only_and_takes_what_is_not_contested() {
     let large = submit(&mut hall, "gpu=4, cpu=1");
     let larger = submit(&mut hall, "gpu=4");
     hall.pass(29_999);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     assert_eq!(workers(&mut hall)[0].reserved_for, None);
     hall.pass(1);
     assert_eq!(workers(&mut hall)[0].reserved_for, Some(large));
@@ -284,7 +284,7 @@ fn a_worker_is_kept_for_one_old_job_only_and_takes_what_is_not_contested() {
     hall.cancel(large).unwrap();
     assert!(jobs(&hall.assignments()).contains(&small), "nobody waits for it any more");
     hall.pass(25_000);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     hall.pass(5_000);
     assert_eq!(workers(&mut hall)[0].reserved_for, Some(larger));
 }
@@ -301,7 +301,7 @@ fn no_worker_is_kept_for_a_queue_that_is_paused() {
     let wait = |hall: &mut Hall| {
         for _ in 0..3 {
             hall.pass(10_000);
-            hall.ask(Request::Renew(session)).unwrap();
+            hall.ask(Request::Renew { session }).unwrap();
         }
     };
     wait(&mut hall);
@@ -338,7 +338,7 @@ fn no_worker_is_kept_that_lacks_nothing_but_a_slot() {
         submit(&mut hall, "gpu=1");
         hall.pass(1_000);
         for session in sessions {
-            hall.ask(Request::Renew(session)).unwrap();
+            hall.ask(Request::Renew { session }).unwrap();
         }
         hall.report("b", &running.pop_front().unwrap(), passed()).unwrap();
         running.extend(accepted(&mut hall, "b"));
@@ -363,7 +363,7 @@ fn another_worker_is_kept_when_the_first_has_gone() {
     let large = submit(&mut hall, "gpu=2");
     hall.pass(29_000);
     for session in sessions {
-        hall.ask(Request::Renew(session)).unwrap();
+        hall.ask(Request::Renew { session }).unwrap();
     }
     hall.pass(1_000);
     let kept = |hall: &mut Hall| -> Vec<_> {
@@ -373,9 +373,9 @@ fn another_worker_is_kept_when_the_first_has_gone() {
     let first = kept(&mut hall);
     assert_eq!(first.len(), 1);
     let gone = usize::from(first == ["b"]);
-    hall.ask(Request::CloseSession(sessions[gone])).unwrap();
+    hall.ask(Request::CloseSession { session: sessions[gone] }).unwrap();
     assert_eq!(kept(&mut hall), [["b", "a"][gone]]);
-    hall.ask(Request::CloseSession(sessions[1 - gone])).unwrap();
+    hall.ask(Request::CloseSession { session: sessions[1 - gone] }).unwrap();
     assert!(kept(&mut hall).is_empty());
 }
 
@@ -388,7 +388,7 @@ fn no_worker_is_kept_that_came_back_with_too_little() {
     accepted(&mut hall, "w");
     let large = submit(&mut hall, "gpu=2");
     hall.pass(29_000);
-    hall.ask(Request::Renew(first)).unwrap();
+    hall.ask(Request::Renew { session: first }).unwrap();
     hall.pass(1_000);
     assert_eq!(workers(&mut hall)[0].reserved_for, Some(large));
     let second = hall.worker("w", "gpu=1");
@@ -396,7 +396,7 @@ fn no_worker_is_kept_that_came_back_with_too_little() {
     let small = submit(&mut hall, "gpu=1");
     assert_eq!(workers(&mut hall)[0].reserved_for, Some(large), "the first session may still take it");
     hall.cancel(running).unwrap();
-    hall.ask(Request::CloseSession(first)).unwrap();
+    hall.ask(Request::CloseSession { session: first }).unwrap();
     assert_eq!(workers(&mut hall)[0].reserved_for, None);
     assert_eq!(jobs(&hall.assignments()), [small]);
 }
@@ -452,7 +452,7 @@ fn every_reason_of_resources_is_explained() {
     assert!(text.starts_with(&expected), "{text}");
 
     hall.pass(25_000);
-    hall.ask(Request::Renew(session)).unwrap();
+    hall.ask(Request::Renew { session }).unwrap();
     hall.pass(5_000);
     let text = hall.explain(waiting).to_string();
     let kept =
@@ -462,8 +462,10 @@ fn every_reason_of_resources_is_explained() {
     hall.ask(assignment).unwrap();
     let held = hall.show(first).job.life.state.held().unwrap().lease.id;
     let attempt = jobhall_core::AttemptId { job: first, claim: 1 };
-    let report =
-        Request::Report { worker: crate::rig::worker("small"), attempt, lease: held, report: passed() };
+    let report = Request::Report {
+        of: AttemptRef { worker: crate::rig::worker("small"), attempt, lease: held },
+        report: passed(),
+    };
     hall.ask(report).unwrap();
     let behind = submit(&mut hall, "gpu=1");
     let why = hall.explain(behind).why;

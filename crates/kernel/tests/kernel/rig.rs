@@ -8,8 +8,8 @@ use jobhall_core::{
     Time, TypeConfig, TypeName, WorkerName,
 };
 use jobhall_kernel::{
-    Answer, Assignment, Config, Effect, Explanation, Kernel, Mono, Now, Rejected, Request, SessionId, Shown,
-    StoreReply, StoreRequest, Submit, Ticket, VacancyId,
+    Answer, Assignment, AttemptRef, Config, Effect, Explanation, Kernel, Mono, Now, OpenedSession, Rejected,
+    Request, SessionId, Shown, StoreReply, StoreRequest, Submit, VacancyId,
 };
 use jobhall_store::{CommitError, Memory, Unit};
 
@@ -18,7 +18,7 @@ pub struct Hall {
     pub store: Memory,
     pub now: Now,
     pub effects: Vec<Effect>,
-    pub answers: BTreeMap<Ticket, Result<Answer, Rejected>>,
+    pub answers: BTreeMap<u64, Result<Answer, Rejected>>,
     /// While set, commits wait in `held`.
     pub hold: bool,
     pub held: Vec<(u64, Vec<Unit>)>,
@@ -91,7 +91,8 @@ impl Hall {
             let before = self.effects.len();
             for effect in self.kernel.take_effects() {
                 match effect {
-                    Effect::Answer(ticket, answer) => {
+                    Effect::Answer(answer) => {
+                        let (ticket, answer) = answer.untyped();
                         self.answers.insert(ticket, answer);
                     }
                     other => self.effects.push(other),
@@ -186,10 +187,10 @@ impl Hall {
         }
     }
 
-    pub fn ask_later(&mut self, request: Request) -> Ticket {
+    pub fn ask_later(&mut self, request: Request) -> u64 {
         self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        self.kernel.ask(self.now, request, ticket);
+        let ticket = self.tickets;
+        self.kernel.ask(self.now, request.typed(ticket));
         self.pump();
         ticket
     }
@@ -204,7 +205,7 @@ impl Hall {
     }
 
     pub fn submit_all(&mut self, jobs: Vec<NewJob>) -> Result<Vec<Submitted>, Rejected> {
-        match self.ask(Request::Submit(Submit { jobs, name: None }))? {
+        match self.ask(Request::Submit { submit: Submit { jobs, name: None } })? {
             Answer::Submitted(submitted) => Ok(submitted),
             other => panic!("{other:?}"),
         }
@@ -228,7 +229,7 @@ impl Hall {
             attempts,
         };
         match self.ask(request).unwrap() {
-            Answer::Session { session, .. } => session,
+            Answer::Session(OpenedSession { session, .. }) => session,
             other => panic!("{other:?}"),
         }
     }
@@ -245,7 +246,7 @@ impl Hall {
 
     fn open_session(&mut self, request: Request) -> SessionId {
         match self.ask(request).unwrap() {
-            Answer::Session { session, .. } => {
+            Answer::Session(OpenedSession { session, .. }) => {
                 self.sessions.push(session);
                 session
             }
@@ -292,12 +293,15 @@ impl Hall {
 
     pub fn accept(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
-        self.ask(Request::Accept { worker: worker(name), attempt, lease })
+        self.ask(Request::Accept { of: AttemptRef { worker: worker(name), attempt, lease } })
     }
 
     pub fn progress(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
-        self.ask(Request::Progress { worker: worker(name), attempt, lease, indicators: Vec::new() })
+        self.ask(Request::Progress {
+            of: AttemptRef { worker: worker(name), attempt, lease },
+            indicators: Vec::new(),
+        })
     }
 
     pub fn report(
@@ -307,14 +311,14 @@ impl Hall {
         report: Report,
     ) -> Result<Answer, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
-        self.ask(Request::Report { worker: worker(name), attempt, lease, report })
+        self.ask(Request::Report { of: AttemptRef { worker: worker(name), attempt, lease }, report })
     }
 
     /// The end of an attempt is stored; whatever follows from it is decided and held back.
     pub fn report_slowly(&mut self, name: &str, assignment: &Assignment, report: Report) {
         let Assignment { attempt, lease, .. } = *assignment;
         self.hold = true;
-        self.ask_later(Request::Report { worker: worker(name), attempt, lease, report });
+        self.ask_later(Request::Report { of: AttemptRef { worker: worker(name), attempt, lease }, report });
         let (number, units) = self.held.remove(0);
         self.commit(number, units);
         self.pump();
@@ -326,7 +330,7 @@ impl Hall {
 
     pub fn started(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
-        self.ask(Request::Started { worker: worker(name), attempt, lease })
+        self.ask(Request::Started { of: AttemptRef { worker: worker(name), attempt, lease } })
     }
 
     /// An attempt asks for a job by this name.
@@ -339,17 +343,21 @@ impl Hall {
     ) -> Result<Submitted, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
         let (worker, call, job) = (worker(name), call.to_owned(), Box::new(job));
-        match self.ask(Request::Call { worker, attempt, lease, call, job })? {
+        match self.ask(Request::Call { of: AttemptRef { worker, attempt, lease }, call, job })? {
             Answer::Submitted(submitted) => Ok(submitted[0]),
             other => panic!("{other:?}"),
         }
     }
 
     /// An attempt waits for all that it asked for, at most half a minute.
-    pub fn wait(&mut self, name: &str, assignment: &Assignment) -> Ticket {
+    pub fn wait(&mut self, name: &str, assignment: &Assignment) -> u64 {
         let Assignment { attempt, lease, .. } = *assignment;
         let (jobs, wait_ms) = (None, 30_000);
-        self.ask_later(Request::Wait { worker: worker(name), attempt, lease, jobs, wait_ms })
+        self.ask_later(Request::Wait {
+            of: AttemptRef { worker: worker(name), attempt, lease },
+            jobs,
+            wait_ms,
+        })
     }
 
     /// Configures a type, as a change of its defaults.
@@ -361,20 +369,20 @@ impl Hall {
     }
 
     /// The same without waiting for the answer.
-    pub fn report_later(&mut self, name: &str, assignment: &Assignment, report: Report) -> Ticket {
+    pub fn report_later(&mut self, name: &str, assignment: &Assignment, report: Report) -> u64 {
         let Assignment { attempt, lease, .. } = *assignment;
-        self.ask_later(Request::Report { worker: worker(name), attempt, lease, report })
+        self.ask_later(Request::Report { of: AttemptRef { worker: worker(name), attempt, lease }, report })
     }
 
     pub fn show(&mut self, id: JobId) -> Shown {
-        match self.ask(Request::Show(id)).unwrap() {
+        match self.ask(Request::Show { id }).unwrap() {
             Answer::Shown(shown) => *shown,
             other => panic!("{other:?}"),
         }
     }
 
     pub fn explain(&mut self, id: JobId) -> Explanation {
-        match self.ask(Request::Explain(id)).unwrap() {
+        match self.ask(Request::Explain { id }).unwrap() {
             Answer::Explained(explanation) => *explanation,
             other => panic!("{other:?}"),
         }

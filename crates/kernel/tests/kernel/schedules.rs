@@ -68,7 +68,7 @@ fn set(hall: &mut Hall, schedule: Schedule) -> u32 {
 }
 
 fn shown(hall: &mut Hall) -> ShownSchedule {
-    match hall.ask(Request::Schedules).unwrap() {
+    match hall.ask(Request::Schedules {}).unwrap() {
         Answer::Schedules(mut all) => all.pop().unwrap(),
         other => panic!("{other:?}"),
     }
@@ -265,10 +265,12 @@ fn a_run_by_hand_is_no_tick() {
     let mut hall = hall();
     set(&mut hall, hourly());
     let before = shown(&mut hall);
-    let Answer::Submitted(submitted) = hall.ask(Request::RunSchedule(name("s"))).unwrap() else { panic!() };
+    let Answer::Submitted(submitted) = hall.ask(Request::RunSchedule { name: name("s") }).unwrap() else {
+        panic!()
+    };
     assert_eq!(hall.stored(submitted[0].id).spec.schedule, Some(name("s")));
     assert_eq!(shown(&mut hall), before);
-    let refused = hall.ask(Request::RunSchedule(name("other"))).unwrap_err();
+    let refused = hall.ask(Request::RunSchedule { name: name("other") }).unwrap_err();
     assert_eq!(refused.to_string(), "there is no schedule other");
 }
 
@@ -290,7 +292,7 @@ fn versions_guard_changes_and_ticks_make_none() {
     let remove = |expected| Request::SetSchedule { name: name("s"), config: None, expected };
     assert!(hall.ask(remove(Some(1))).is_err());
     assert_eq!(hall.ask(remove(Some(2))), Ok(Answer::Rev(0)));
-    assert_eq!(hall.ask(Request::Schedules), Ok(Answer::Schedules(Vec::new())));
+    assert_eq!(hall.ask(Request::Schedules {}), Ok(Answer::Schedules(Vec::new())));
     assert_eq!(hall.ask(remove(None)), Ok(Answer::Rev(0)));
     hall.pass(3 * HOUR);
     assert_eq!(made(&hall).len(), 3, "the jobs stay, and no more come");

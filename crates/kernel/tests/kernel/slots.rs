@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use jobhall_core::{JobId, StateName};
-use jobhall_kernel::{Answer, Assignment, Rejected, SessionId, Ticket};
+use jobhall_kernel::{Answer, Assignment, Rejected, SessionId, Waited};
 
 use crate::rig::{Hall, passed};
 
@@ -60,13 +60,13 @@ impl Slots {
     }
 }
 
-pub fn answered(hall: &mut Hall, ticket: Ticket) -> Option<Result<Answer, Rejected>> {
+pub fn answered(hall: &mut Hall, ticket: u64) -> Option<Result<Answer, Rejected>> {
     hall.answers.remove(&ticket)
 }
 
-pub fn over(hall: &mut Hall, ticket: Ticket) -> Option<Vec<JobId>> {
+pub fn over(hall: &mut Hall, ticket: u64) -> Option<Vec<JobId>> {
     match answered(hall, ticket)? {
-        Ok(Answer::Waited { jobs, over: true }) => Some(jobs),
+        Ok(Answer::Waited(Waited { jobs, over: true })) => Some(jobs),
         other => panic!("{other:?}"),
     }
 }

@@ -136,8 +136,8 @@ fn a_lender_whose_own_lease_is_ending_lends_nothing() {
         config.limits = vec![Limit { by: None, concurrency: Some(1), rate: None }];
     });
     hall.hold = true;
-    hall.ask_later(Request::CloseSession(borrower));
-    hall.ask_later(Request::CloseSession(lender));
+    hall.ask_later(Request::CloseSession { session: borrower });
+    hall.ask_later(Request::CloseSession { session: lender });
     let idle = hall.worker("idle", "");
     hall.vacancy(idle, 2);
     hall.let_through();

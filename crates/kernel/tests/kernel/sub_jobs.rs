@@ -3,7 +3,7 @@
 use crate::rig::{Hall, failed, job, keyed, passed, tries, worker};
 use crate::slots::{Slots, answered, over, running};
 use jobhall_core::{After, Disposition, NewJob, StateName, Timeouts};
-use jobhall_kernel::{Answer, Assignment, Config, Effect, Rejected, Request, Why};
+use jobhall_kernel::{Answer, Assignment, AttemptRef, Config, Effect, Rejected, Request, Waited, Why};
 
 #[test]
 fn a_waiting_attempt_gives_its_slot_to_its_sub_job_and_goes_on_after_it() {
@@ -185,13 +185,13 @@ fn both_clocks_stand_still_while_an_attempt_waits() {
     let mut slots = Slots::new(&mut hall, 1);
     let held = slots.busy[&parent].clone();
     hall.pass(10_000);
-    hall.ask(Request::Renew(slots.session)).unwrap();
+    hall.ask(Request::Renew { session: slots.session }).unwrap();
     let child = hall.call("w", &held, "one", job("c")).unwrap().id;
     hall.wait("w", &held);
     slots.look(&mut hall);
     for _ in 0..20 {
         hall.pass(25_000);
-        hall.ask(Request::Renew(slots.session)).unwrap();
+        hall.ask(Request::Renew { session: slots.session }).unwrap();
     }
     slots.end(&mut hall, child);
     assert_eq!(hall.state(parent), StateName::Running);
@@ -211,14 +211,14 @@ fn who_asks_for_what_is_over_does_not_wait_and_who_asks_for_long_is_told() {
     assert_eq!(over(&mut hall, ticket), Some(Vec::new()), "it asked for nothing");
     let child = hall.call("w", &held, "one", job("c")).unwrap().id;
     hall.pass(4_000);
-    hall.ask(Request::Renew(hall.sessions[0])).unwrap();
+    hall.ask(Request::Renew { session: hall.sessions[0] }).unwrap();
     let ticket = hall.wait("w", &held);
     hall.pass(20_000);
-    hall.ask(Request::Renew(hall.sessions[0])).unwrap();
+    hall.ask(Request::Renew { session: hall.sessions[0] }).unwrap();
     hall.pass(9_999);
     assert_eq!(answered(&mut hall, ticket), None);
     hall.pass(1);
-    let still = Answer::Waited { jobs: vec![child], over: false };
+    let still = Answer::Waited(Waited { jobs: vec![child], over: false });
     assert_eq!(answered(&mut hall, ticket), Some(Ok(still)));
     let done = hall.take_one("v");
     hall.report("v", &done, passed()).unwrap();
@@ -227,7 +227,8 @@ fn who_asks_for_what_is_over_does_not_wait_and_who_asks_for_long_is_told() {
     let Assignment { attempt, lease, .. } = held;
     let foreign = hall.submit(job("x")).unwrap().id;
     let jobs = Some(vec![foreign]);
-    let answer = hall.ask(Request::Wait { worker: worker("w"), attempt, lease, jobs, wait_ms: 1 });
+    let answer =
+        hall.ask(Request::Wait { of: AttemptRef { worker: worker("w"), attempt, lease }, jobs, wait_ms: 1 });
     assert_eq!(answer, Err(Rejected::NotSubJob { parent: attempt.job, job: foreign }));
 }
 
@@ -355,7 +356,7 @@ fn the_same_call_twice_at_once_makes_one_job() {
     let Assignment { attempt, lease, .. } = held;
     let call = |hall: &mut Hall| {
         let (worker, call, job) = (worker("w"), "one".to_owned(), Box::new(job("c")));
-        hall.ask_later(Request::Call { worker, attempt, lease, call, job })
+        hall.ask_later(Request::Call { of: AttemptRef { worker, attempt, lease }, call, job })
     };
     let tickets = [call(&mut hall), call(&mut hall)];
     hall.let_through();
@@ -380,7 +381,7 @@ fn retention_keeps_the_sub_jobs_of_an_open_parent() {
     hall.report("v", &done, passed()).unwrap();
     for _ in 0..5 {
         hall.pass(20_000);
-        hall.ask(Request::Renew(hall.sessions[0])).unwrap();
+        hall.ask(Request::Renew { session: hall.sessions[0] }).unwrap();
     }
     assert_eq!(hall.stored(child).life.state.name(), StateName::Succeeded, "its parent may ask again");
     hall.report("w", &held, passed()).unwrap();

@@ -31,7 +31,7 @@ fn pass(hall: &mut Hall, ms: u64) {
         hall.pass(step);
         left -= step;
         for &session in &sessions {
-            let _ = hall.ask(Request::Renew(session));
+            let _ = hall.ask(Request::Renew { session });
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{JobId, NewJob, StateName, TypeConfig, TypeName};
 use jobhall_kernel::{
-    Answer, Config, Effect, NewGroup, Rejected, Request, StoreReply, StoreRequest, Submit, Ticket, Why,
+    Answer, Config, Effect, GroupCreated, NewGroup, Rejected, Request, StoreReply, StoreRequest, Submit, Why,
 };
 use jobhall_store::CommitError;
 
@@ -54,7 +54,7 @@ fn retention_removes_old_and_surplus_jobs_and_never_an_open_one() {
     set(&mut hall, "c", |config| config.keep_count = Some(2));
     hall.pass(3_600_000);
     for id in old.iter().chain(&counted[..5]) {
-        assert_eq!(hall.ask(Request::Show(*id)), Err(Rejected::NoSuchJob(*id)));
+        assert_eq!(hall.ask(Request::Show { id: *id }), Err(Rejected::NoSuchJob(*id)));
     }
     assert_eq!(hall.kernel.removed_count(), 12);
     for id in [open, kept, counted[5], counted[6]] {
@@ -85,7 +85,7 @@ fn a_job_that_is_read_while_retention_removes_it_is_gone_afterwards() {
         }
     };
     // The request comes after the decision to remove the job and before the removal.
-    hall.kernel.ask(hall.now, Request::Show(id), Ticket(1_000));
+    hall.kernel.ask(hall.now, Request::Show { id }.typed(1_000));
     for request in hall.kernel.take_store_requests() {
         let reply = hall.serve(request);
         hall.kernel.store_replied(hall.now, reply);
@@ -93,7 +93,7 @@ fn a_job_that_is_read_while_retention_removes_it_is_gone_afterwards() {
     let reply = hall.serve(prune);
     hall.kernel.store_replied(hall.now, reply);
     hall.pump();
-    assert_eq!(hall.ask(Request::Show(id)), Err(Rejected::NoSuchJob(id)));
+    assert_eq!(hall.ask(Request::Show { id }), Err(Rejected::NoSuchJob(id)));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn blocks_close_when_all_their_jobs_are_completed_and_list_the_few_that_are_not(
 fn a_block_is_not_closed_under_a_job_that_is_on_its_way() {
     let mut hall = Hall::with(Config { block: 1, ..Config::default() });
     hall.hold = true;
-    hall.ask_later(Request::Submit(Submit { jobs: vec![job("t")], name: None }));
+    hall.ask_later(Request::Submit { submit: Submit { jobs: vec![job("t")], name: None } });
     hall.pass(10_000);
     hall.let_through();
     assert_eq!(hall.store.all_jobs().len(), 1);
@@ -238,7 +238,7 @@ fn an_unknown_outcome_stops_the_hall_and_a_restart_tells() {
     for applied in [false, true] {
         let mut hall = Hall::new();
         hall.hold = true;
-        let submit = || Request::Submit(Submit { jobs: vec![job("t")], name: None });
+        let submit = || Request::Submit { submit: Submit { jobs: vec![job("t")], name: None } };
         let first = hall.ask_later(submit());
         if applied {
             let units = hall.held[0].1.clone();
@@ -301,11 +301,11 @@ fn completed_jobs_are_removed_on_request_and_open_ones_are_not() {
     let done = complete(&mut hall, job("t"));
     let open = hall.submit(job("t")).unwrap().id;
     assert_eq!(hall.show(done).job.id, done, "it is in the cache");
-    assert_eq!(hall.ask(Request::Remove(vec![done, open])), Ok(Answer::Removed(1)));
-    assert_eq!(hall.ask(Request::Show(done)), Err(Rejected::NoSuchJob(done)));
+    assert_eq!(hall.ask(Request::Remove { ids: vec![done, open] }), Ok(Answer::Removed(1)));
+    assert_eq!(hall.ask(Request::Show { id: done }), Err(Rejected::NoSuchJob(done)));
     assert_eq!(hall.show(open).job.id, open);
-    assert_eq!(hall.ask(Request::Remove(vec![done])), Ok(Answer::Removed(0)), "again is the same");
-    assert_eq!(hall.ask(Request::Remove(vec![open])), Ok(Answer::Removed(0)));
+    assert_eq!(hall.ask(Request::Remove { ids: vec![done] }), Ok(Answer::Removed(0)), "again is the same");
+    assert_eq!(hall.ask(Request::Remove { ids: vec![open] }), Ok(Answer::Removed(0)));
 }
 
 #[test]
@@ -328,13 +328,13 @@ fn a_read_that_began_before_a_removal_does_not_bring_the_job_back() {
     complete(&mut hall, job("t"));
     let (now, row) = (hall.now, hall.store.jobs_now(&[done]).remove(0));
     assert!(row.is_some());
-    hall.kernel.ask(now, Request::Show(done), Ticket(901));
+    hall.kernel.ask(now, Request::Show { id: done }.typed(901));
     assert_eq!(hall.kernel.take_store_requests(), [StoreRequest::Job(done)], "it is not in the cache");
-    hall.ask(Request::Remove(vec![done])).unwrap();
+    hall.ask(Request::Remove { ids: vec![done] }).unwrap();
     hall.kernel.store_replied(now, StoreReply::Job(done, Ok((row, Vec::new()))));
     hall.pump();
-    assert_eq!(hall.answers.remove(&Ticket(901)), Some(Err(Rejected::NoSuchJob(done))));
-    assert_eq!(hall.ask(Request::Show(done)), Err(Rejected::NoSuchJob(done)));
+    assert_eq!(hall.answers.remove(&901), Some(Err(Rejected::NoSuchJob(done))));
+    assert_eq!(hall.ask(Request::Show { id: done }), Err(Rejected::NoSuchJob(done)));
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn an_ended_group_is_removed_after_its_jobs_and_after_a_day() {
         let group = NewGroup { closed, ..NewGroup::default() };
         let submit = Submit { jobs, name: None };
         match hall.ask(Request::CreateGroup { group, submit }).unwrap() {
-            Answer::GroupCreated { id, .. } => id,
+            Answer::GroupCreated(GroupCreated { id, .. }) => id,
             other => panic!("{other:?}"),
         }
     };
@@ -365,7 +365,7 @@ fn an_ended_group_is_removed_after_its_jobs_and_after_a_day() {
     hall.pass(24 * 3_600_000);
     assert_eq!((is_there(&hall, ended), is_there(&hall, empty)), (None, None));
     assert_eq!((is_there(&hall, open), is_there(&hall, kept)), (Some(1), Some(1)), "jobs of them are left");
-    hall.ask(Request::CloseGroup(open)).unwrap();
+    hall.ask(Request::CloseGroup { id: open }).unwrap();
     hall.pass(50 * 3_600_000);
     assert_eq!((is_there(&hall, open), is_there(&hall, kept)), (None, Some(1)));
 }

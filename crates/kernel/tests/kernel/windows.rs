@@ -214,7 +214,7 @@ fn an_edit_moves_a_job_to_other_windows_and_run_now_passes_them_over() {
     assert_eq!((run_at(&mut hall, id), hall.state(id)), (at(14, 0), StateName::Scheduled));
     hall.pass(5 * HOUR);
     assert_eq!(hall.state(id), StateName::Scheduled, "the old window says nothing any more");
-    hall.ask(Request::RunNow(id)).unwrap();
+    hall.ask(Request::RunNow { id }).unwrap();
     assert_eq!(hall.state(id), StateName::Queued);
     hall.pass(4 * HOUR);
     assert_eq!(hall.take_one("w").attempt.job, id);
@@ -262,7 +262,7 @@ fn hold_release_and_edit_leave_the_time_that_was_stored() {
         let edit = Edit { windows: Some(Windows::parse(windows).unwrap()), ..Edit::default() };
         Request::Edit { id, edit: Box::new(edit) }
     };
-    for request in [Request::Hold(id), Request::Release(id), edit("20:00-21:00")] {
+    for request in [Request::Hold { id }, Request::Release { id }, edit("20:00-21:00")] {
         hall.ask(request).unwrap();
         assert_eq!(hall.stored(id).life.run_at, stored, "where its windows moved it is not stored");
     }

@@ -1,7 +1,7 @@
 //! Messages about an attempt: its progress and its outcome.
 
-use jobhall_core::{AttemptId, Failure, Indicator, Json, LeaseId, Report, Verdict, When, WorkerName};
-use jobhall_engine::Request;
+use jobhall_core::{Failure, Indicator, Json, Report, Verdict, When};
+use jobhall_engine::{AttemptRef, Request};
 use jobhall_protocol::{self as wire, OutcomeReport, RetryVerdict};
 
 use crate::error::ApiError;
@@ -11,11 +11,21 @@ const INDICATORS: usize = 32;
 /// Maximum size of the name or message of an indicator.
 const INDICATOR_BYTES: usize = 1_024;
 
-/// The sender of a message and its attempt.
-pub(crate) struct Word {
-    pub worker: WorkerName,
-    pub attempt: AttemptId,
-    pub lease: LeaseId,
+/// How an attempt ends for its worker.
+pub(crate) enum Ending {
+    /// The work continues outside.
+    Started,
+    Report(Report),
+}
+
+impl Ending {
+    /// The request to the engine.
+    pub(crate) fn request(self, of: AttemptRef) -> Request {
+        match self {
+            Ending::Started => Request::Started { of },
+            Ending::Report(report) => Request::Report { of, report },
+        }
+    }
 }
 
 /// Validates indicators of progress.
@@ -31,22 +41,16 @@ pub(crate) fn indicators(given: Vec<Indicator>) -> Result<Vec<Indicator>, ApiErr
     Ok(given)
 }
 
-/// The engine request for the end of an attempt.
-pub(crate) fn ending(
-    worker: &WorkerName,
-    attempt: AttemptId,
-    lease: LeaseId,
-    given: &OutcomeReport,
-) -> Result<Request, ApiError> {
-    let worker = worker.clone();
+/// Validates the end of an attempt.
+pub(crate) fn ending(given: &OutcomeReport) -> Result<Ending, ApiError> {
     if given.outcome != wire::Outcome::Started {
-        return Ok(Request::Report { worker, attempt, lease, report: report(given)? });
+        return report(given).map(Ending::Report);
     }
     let OutcomeReport { value, error, retry, params, .. } = given;
     if value.is_some() || error.is_some() || retry.is_some() || params.is_some() {
         return Err(ApiError::bad("the outcome started must not have value, error, retry or params"));
     }
-    Ok(Request::Started { worker, attempt, lease })
+    Ok(Ending::Started)
 }
 
 /// Validates an outcome: a success has a value and no error, any other outcome has an error and no value.

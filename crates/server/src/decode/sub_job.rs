@@ -1,10 +1,9 @@
 //! Sub-jobs: an attempt creates jobs and waits for them, by a request or in its worker's session.
 
 use jobhall_core::{JobId, Scope};
-use jobhall_engine::{Answer, Request};
+use jobhall_engine::AttemptRef;
 use jobhall_protocol::{self as wire, Called, SubJob, SubJobState};
 
-use super::attempt::Word;
 use super::submit;
 use crate::app::{App, now};
 use crate::error::ApiError;
@@ -18,11 +17,11 @@ const RESULT_BYTES: usize = 16 << 20;
 pub(crate) async fn call(
     app: &App,
     who: &Identity,
-    word: &Word,
+    of: AttemptRef,
     sub_job: &SubJob,
 ) -> Result<Called, ApiError> {
     let call = sub_job.name().map_err(ApiError::bad)?;
-    let queue = app.engine.show(word.attempt.job).await?.job.spec.queue.clone();
+    let queue = app.engine.show(of.attempt.job).await?.job.spec.queue.clone();
     let mut job = sub_job.job.clone();
     job.queue.get_or_insert_with(|| queue.to_string());
     // The submitter of the parent is unknown here, so the process can access only the queue of the parent.
@@ -32,14 +31,8 @@ pub(crate) async fn call(
         }
         None => who,
     };
-    let job = Box::new(submit::job(app, who, &job).await?);
-    let Word { worker, attempt, lease } = word;
-    let (worker, attempt, lease) = (worker.clone(), *attempt, *lease);
-    let made = match app.engine.ask(Request::Call { worker, attempt, lease, call, job }).await? {
-        Answer::Submitted(made) => made.first().copied(),
-        _ => None,
-    };
-    let made = made.ok_or_else(|| ApiError::internal("unexpected answer to a call"))?;
+    let job = submit::job(app, who, &job).await?;
+    let made = app.engine.call(of, call, job).await?;
     let job = states(app, &[made.id]).await?.pop();
     let job = job.ok_or_else(|| ApiError::internal("a called job does not exist"))?;
     let SubJobState { id, state, result, .. } = job;
@@ -50,10 +43,8 @@ pub(crate) async fn call(
 pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>, ApiError> {
     let (now, mut left) = (now(), RESULT_BYTES);
     let mut told = Vec::with_capacity(ids.len());
-    for answer in app.engine.ask_many(ids.iter().map(|&id| Request::Show(id)).collect()).await? {
-        let Answer::Shown(shown) = answer? else {
-            return Err(ApiError::internal("unexpected answer to a show"));
-        };
+    for shown in app.engine.show_each(ids).await? {
+        let shown = shown?;
         let wire::Job { id, state, result, error, .. } = to_wire::job(&shown.job, now)?;
         let bytes = result.as_ref().map_or(0, |result| result.get().len());
         let left_out = bytes > left && !told.is_empty();

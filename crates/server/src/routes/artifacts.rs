@@ -8,15 +8,15 @@ use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use jobhall_blobs::{ARTIFACT_BYTES, Artifact, ArtifactName, Digest, MediaType};
 use jobhall_core::AttemptId;
+use jobhall_engine::AttemptRef;
 use jobhall_protocol::{Code, DIGEST_HEADER, Page};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::attempts::{note, word};
+use super::attempts::{attempt_ref, check};
 use super::job_log::attempt;
 use crate::app::App;
 use crate::artifacts::{pieces, told, too_large};
-use crate::decode::attempt::Word;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::upload::discard;
@@ -41,10 +41,10 @@ pub(super) async fn put(
     let given = given(&who, &id, &name, &request);
     let body = request.into_body();
     let checked = match given {
-        Ok(given) => note(&app, &given.0, Vec::new()).await.map(|_| given),
+        Ok(given) => check(&app, &given.0).await.map(|()| given),
         refused => refused,
     };
-    let (word, name, media_type, expected) = match checked {
+    let (of, name, media_type, expected) = match checked {
         Ok(checked) => checked,
         Err(trouble) => {
             discard(body).await;
@@ -56,9 +56,9 @@ pub(super) async fn put(
         let detail = format!("{DIGEST_HEADER} is {expected}, but the body has {}", stored.digest);
         return Err(ApiError::bad(detail));
     }
-    note(&app, &word, Vec::new()).await?;
-    let artifact = app.artifacts.keep(word.attempt, name, media_type, stored).await?;
-    Ok(error::ok(&told(word.attempt, &artifact)))
+    check(&app, &of).await?;
+    let artifact = app.artifacts.keep(of.attempt, name, media_type, stored).await?;
+    Ok(error::ok(&told(of.attempt, &artifact)))
 }
 
 /// Checks the request before the first byte of the body is read.
@@ -67,10 +67,10 @@ fn given(
     id: &str,
     name: &str,
     request: &Request<Body>,
-) -> Result<(Word, ArtifactName, MediaType, Option<Digest>), ApiError> {
-    let word = word(who, id, request)?;
+) -> Result<(AttemptRef, ArtifactName, MediaType, Option<Digest>), ApiError> {
+    let of = attempt_ref(who, id, request)?;
     let name = ArtifactName::new(name).map_err(ApiError::bad)?;
-    Ok((word, name, media_type(request.headers())?, digest(request.headers())?))
+    Ok((of, name, media_type(request.headers())?, digest(request.headers())?))
 }
 
 fn media_type(headers: &HeaderMap) -> Result<MediaType, ApiError> {

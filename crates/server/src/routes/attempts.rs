@@ -6,40 +6,36 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{Request, Uri};
 use jobhall_blobs::Stream;
-use jobhall_core::{AttemptId, Indicator};
-use jobhall_engine::{Answer as Told, Request as Ask};
+use jobhall_core::{AttemptId, StateName};
+use jobhall_engine::AttemptRef;
 use jobhall_protocol::{self as wire, Code, LogPosition, Moved, OutcomeReport};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::log_form::stream_of;
 use crate::app::App;
-use crate::decode::attempt::{Word, ending, indicators};
+use crate::decode::attempt::{Ending, ending, indicators};
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::{Bound, Identity};
 use crate::{body, params};
 
 /// A worker sends the lease. The process of a job has a job token instead and acts for its worker.
-pub(super) fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<Word, ApiError> {
+pub(super) fn attempt_ref(who: &Identity, id: &str, request: &Request<Body>) -> Result<AttemptRef, ApiError> {
     if let Some(Bound { attempt, lease, worker }) = &who.bound {
         let own = params::attempt_id(id)? == *attempt;
-        let word = Word { worker: worker.clone(), attempt: *attempt, lease: *lease };
+        let of = AttemptRef { worker: worker.clone(), attempt: *attempt, lease: *lease };
         let foreign = || ApiError::new(Code::NotFound, format!("there is no attempt {id}"));
-        return own.then_some(word).ok_or_else(foreign);
+        return own.then_some(of).ok_or_else(foreign);
     }
-    Ok(Word {
+    Ok(AttemptRef {
         worker: params::worker(who)?,
         attempt: params::attempt_id(id)?,
         lease: params::lease_header(request.headers())?,
     })
 }
 
-fn moved(app: &App, attempt: AttemptId, told: &Told) -> Answer {
-    let state = match told {
-        Told::State(state) => state.to_string(),
-        other => return Err(ApiError::internal(format!("unexpected answer: {other:?}"))),
-    };
-    Ok(error::ok(&Moved { state, cancel: app.poll_sessions.is_cancelled(attempt) }))
+fn moved(app: &App, attempt: AttemptId, state: StateName) -> Answer {
+    Ok(error::ok(&Moved { state: state.to_string(), cancel: app.poll_sessions.is_cancelled(attempt) }))
 }
 
 pub(super) async fn accept(
@@ -48,9 +44,9 @@ pub(super) async fn accept(
     Path(id): Path<String>,
     request: Request<Body>,
 ) -> Answer {
-    let Word { worker, attempt, lease } = word(&who, &id, &request)?;
-    let told = app.engine.ask(Ask::Accept { worker, attempt, lease }).await?;
-    moved(&app, attempt, &told)
+    let of = attempt_ref(&who, &id, &request)?;
+    let attempt = of.attempt;
+    moved(&app, attempt, app.engine.accept(of).await?)
 }
 
 pub(super) async fn progress(
@@ -59,18 +55,17 @@ pub(super) async fn progress(
     Path(id): Path<String>,
     request: Request<Body>,
 ) -> Answer {
-    let word = word(&who, &id, &request)?;
+    let of = attempt_ref(&who, &id, &request)?;
     let progress: wire::Progress = body::json_or_default(request).await?;
     let indicators = indicators(progress.indicators)?;
-    let (told, attempt) = (note(&app, &word, indicators).await?, word.attempt);
-    moved(&app, attempt, &told)
+    let attempt = of.attempt;
+    moved(&app, attempt, app.engine.progress(of, indicators).await?)
 }
 
-/// Reports progress. An empty report checks the lease.
-pub(super) async fn note(app: &App, word: &Word, indicators: Vec<Indicator>) -> Result<Told, ApiError> {
-    let Word { worker, attempt, lease } = word;
-    let ask = Ask::Progress { worker: worker.clone(), attempt: *attempt, lease: *lease, indicators };
-    Ok(app.engine.ask(ask).await?)
+/// Checks the lease, with an empty progress report.
+pub(super) async fn check(app: &App, of: &AttemptRef) -> Result<(), ApiError> {
+    app.engine.progress(of.clone(), Vec::new()).await?;
+    Ok(())
 }
 
 /// The position of a log chunk.
@@ -91,15 +86,15 @@ pub(super) async fn log(
     uri: Uri,
     request: Request<Body>,
 ) -> Answer {
-    let word = word(&who, &id, &request)?;
+    let of = attempt_ref(&who, &id, &request)?;
     let place: LogPlace = params::query(&uri)?;
     let stream = place.stream.as_deref().map_or(Ok(Stream::Stdout), stream_of)?;
     let bytes = body::bytes(request).await?;
-    note(&app, &word, Vec::new()).await?;
+    check(&app, &of).await?;
     let added = bytes.len() as u64;
-    let appended = app.logs.append(word.attempt, place.offset, stream, bytes).await?;
+    let appended = app.logs.append(of.attempt, place.offset, stream, bytes).await?;
     app.metrics.log_bytes.inc_by(added);
-    app.sessions.log_came(word.attempt);
+    app.sessions.log_came(of.attempt);
     Ok(error::ok(&LogPosition { len: appended.len, truncated: appended.truncated }))
 }
 
@@ -110,18 +105,18 @@ pub(super) async fn outcome(
     Path(id): Path<String>,
     request: Request<Body>,
 ) -> Answer {
-    let word = word(&who, &id, &request)?;
+    let of = attempt_ref(&who, &id, &request)?;
     let given: OutcomeReport = body::json(request).await?;
-    let Word { worker, attempt, lease } = &word;
-    let ending = ending(worker, *attempt, *lease, &given)?;
-    let own =
-        app.poll_sessions.knows(*attempt, *lease, worker) || note(&app, &word, Vec::new()).await.is_ok();
+    let (ending, attempt) = (ending(&given)?, of.attempt);
+    let own = app.poll_sessions.knows(attempt, of.lease, &of.worker) || check(&app, &of).await.is_ok();
     if own {
-        app.logs.finish(word.attempt).await?;
+        app.logs.finish(attempt).await?;
     }
-    let attempt = word.attempt;
-    let told = app.engine.ask(ending).await?;
-    let answer = moved(&app, attempt, &told);
+    let state = match ending {
+        Ending::Started => app.engine.started(of).await?,
+        Ending::Report(report) => app.engine.report(of, report).await?,
+    };
+    let answer = moved(&app, attempt, state);
     app.poll_sessions.forget(attempt);
     app.sessions.forget(attempt);
     answer

@@ -6,7 +6,6 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{Request, Uri};
 use jobhall_core::{Job, JobId, Key, StateName, TypeName};
-use jobhall_engine::Request as Ask;
 use jobhall_protocol::{Code, OutcomeReport};
 use jobhall_store::JobFilter;
 use schemars::JsonSchema;
@@ -41,9 +40,8 @@ pub(super) async fn finish(
     let given: OutcomeReport = body::json(request).await?;
     let report = report(&given)?;
     let id = meant(&app, &who, &job_type, &key).await?;
-    app.engine.ask(Ask::Complete { id, attempt, report }).await?;
+    let shown = app.engine.complete(id, attempt, report).await?;
     app.acted(&who, "job_completed", id, given.outcome.as_str()).await;
-    let shown = app.engine.show(id).await?;
     Ok(error::ok(&to_wire::shown(&shown, now())?))
 }
 

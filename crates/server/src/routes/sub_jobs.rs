@@ -6,14 +6,12 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::Request;
 use jobhall_core::{Disposition, JobId};
-use jobhall_engine::{Answer as Told, Request as Ask};
 use jobhall_protocol::{SubJob, Wait, Waited};
 
-use super::attempts::word;
+use super::attempts::attempt_ref;
 use super::jobs::address;
 use crate::app::App;
 use crate::body;
-use crate::decode::attempt::Word;
 use crate::decode::sub_job::{call, job_ids, states};
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
@@ -26,9 +24,9 @@ pub(super) async fn ask(
     Path(id): Path<String>,
     request: Request<Body>,
 ) -> Answer {
-    let word = word(&who, &id, &request)?;
+    let of = attempt_ref(&who, &id, &request)?;
     let sub_job: SubJob = body::json(request).await?;
-    let called = call(&app, &who, &word, &sub_job).await?;
+    let called = call(&app, &who, of, &sub_job).await?;
     let id = JobId::new(called.id).map_err(ApiError::internal)?;
     Ok(error::made(called.disposition == Disposition::Created.as_str(), &address(id), &called))
 }
@@ -39,7 +37,7 @@ pub(super) async fn wait(
     Path(id): Path<String>,
     request: Request<Body>,
 ) -> Answer {
-    let word = word(&who, &id, &request)?;
+    let of = attempt_ref(&who, &id, &request)?;
     let given: Wait = body::json_or_default(request).await?;
     let (usual, most) = WAIT_S;
     let wait_s = given.wait_s.unwrap_or(usual);
@@ -47,15 +45,13 @@ pub(super) async fn wait(
         return Err(ApiError::bad(format!("wait_s of {wait_s} is outside 0 to {most}")));
     }
     let jobs = job_ids(given.jobs)?;
-    let Word { worker, attempt, lease } = word;
-    let wait_ms = wait_s * 1_000;
-    let told = tokio::select! {
-        told = app.engine.ask(Ask::Wait { worker, attempt, lease, jobs, wait_ms }) => told?,
+    let waited = tokio::select! {
+        waited = app.engine.wait(of, jobs, wait_s * 1_000) => waited?,
         () = app.drained() => return Ok(error::nothing()),
     };
-    match told {
-        Told::Waited { jobs, over: true } => Ok(error::ok(&Waited { jobs: states(&app, &jobs).await? })),
-        Told::Waited { over: false, .. } => Ok(error::nothing()),
-        other => Err(ApiError::internal(format!("unexpected answer: {other:?}"))),
+    if waited.over {
+        Ok(error::ok(&Waited { jobs: states(&app, &waited.jobs).await? }))
+    } else {
+        Ok(error::nothing())
     }
 }

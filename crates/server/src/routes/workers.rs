@@ -78,11 +78,7 @@ pub(super) async fn renewals(
 
 pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
     let mut items = app.sessions.workers(app.poll_sessions.workers());
-    let in_use = match app.engine.ask(jobhall_engine::Request::Workers).await? {
-        jobhall_engine::Answer::Workers(in_use) => in_use,
-        other => return Err(ApiError::internal(format!("unexpected answer: {other:?}"))),
-    };
-    for known in in_use {
+    for known in app.engine.workers().await? {
         // Both lists are sorted by name.
         let Ok(at) = items.binary_search_by(|item| item.name.as_str().cmp(known.worker.as_str())) else {
             continue;

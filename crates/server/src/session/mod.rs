@@ -29,7 +29,7 @@ use axum::extract::ws::{Message, WebSocket};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use jobhall_core::WorkerName;
-use jobhall_engine::{Request, SessionId};
+use jobhall_engine::SessionId;
 use jobhall_protocol::{Encoding, FEATURE_MOVED};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -119,7 +119,7 @@ impl Drop for Guard {
         // Without a runtime the process is exiting, and sessions end with it.
         if let Ok(runtime) = Handle::try_current() {
             let (engine, session) = (self.app.engine.clone(), self.session);
-            runtime.spawn(async move { engine.ask(Request::Disconnect(session)).await });
+            runtime.spawn(async move { engine.disconnect(session).await });
         }
     }
 }

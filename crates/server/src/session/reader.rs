@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use futures_util::stream::SplitStream;
 use jobhall_blobs::Stream;
 use jobhall_core::AttemptId;
-use jobhall_engine::{Answer, Answers, Rejected, Request, SessionId};
+use jobhall_engine::{Answer, Answers, AttemptRef, Rejected, Request, SessionId};
 use jobhall_protocol::{Code, LogStream, ToServer, ToWorker, Word};
 use tokio::sync::mpsc;
 
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         let leaves = sorted.leaves;
         self.carry(sorted).await?;
         if leaves {
-            let closed = self.app.engine.ask(Request::CloseSession(self.session)).await;
+            let closed = self.app.engine.close_session(self.session).await;
             return Err(closed.map_or(End::Broken, |_| End::Left));
         }
         Ok(())
@@ -126,8 +126,8 @@ impl<'a> Reader<'a> {
         let Caller { worker, who, .. } = self.caller;
         let answer = async |Call { attempt, lease, job }: Call| {
             let (worker, call) = (worker.clone(), job.call.clone().unwrap_or_default());
-            let word = decode::attempt::Word { worker, attempt, lease };
-            match decode::sub_job::call(self.app, who, &word, &job).await {
+            let of = AttemptRef { worker, attempt, lease };
+            match decode::sub_job::call(self.app, who, of, &job).await {
                 Ok(job) => ToWorker::SubJob { attempt, call, job },
                 Err(trouble) => refused(Word::SubJob, Some(attempt), &trouble),
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jobhall_core::{AttemptId, LeaseId, WorkerName};
-use jobhall_engine::{Request, SessionId};
+use jobhall_engine::{AttemptRef, Request, SessionId};
 use jobhall_protocol::{LogStream, SubJob, Timestamp, ToServer, ToWorker, Word};
 
 use super::present::{Book, Given};
@@ -90,7 +90,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
                 }
                 sorted.ask(Request::Credit { session, total }, Some(Word::Credit), None);
             }
-            ToServer::Renew {} => sorted.ask(Request::Renew(session), Some(Word::Renew), None),
+            ToServer::Renew {} => sorted.ask(Request::Renew { session }, Some(Word::Renew), None),
             ToServer::Leave {} => {
                 sorted.leaves = true;
                 break;
@@ -99,13 +99,13 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
                 sorted.said.push(ToWorker::Pong { n, at: Timestamp(now()) });
             }
             ToServer::Accept { attempt, lease } => {
-                let worker = worker.clone();
-                sorted.ask(Request::Accept { worker, attempt, lease }, Some(Word::Accept), Some(attempt));
+                let of = AttemptRef { worker: worker.clone(), attempt, lease };
+                sorted.ask(Request::Accept { of }, Some(Word::Accept), Some(attempt));
             }
             ToServer::Progress { attempt, lease, indicators: given } => match indicators(given) {
                 Ok(indicators) => {
-                    let request = Request::Progress { worker: worker.clone(), attempt, lease, indicators };
-                    sorted.ask(request, Some(Word::Progress), Some(attempt));
+                    let of = AttemptRef { worker: worker.clone(), attempt, lease };
+                    sorted.ask(Request::Progress { of, indicators }, Some(Word::Progress), Some(attempt));
                 }
                 Err(trouble) => sorted.said.push(refused(Word::Progress, Some(attempt), &trouble)),
             },
@@ -122,14 +122,15 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
             }
             ToServer::Wait { attempt, lease, jobs } => match job_ids(jobs) {
                 Ok(jobs) => {
-                    let (worker, wait_ms) = (worker.clone(), 0);
-                    let request = Request::Wait { worker, attempt, lease, jobs, wait_ms };
-                    sorted.ask(request, Some(Word::Wait), Some(attempt));
+                    let of = AttemptRef { worker: worker.clone(), attempt, lease };
+                    sorted.ask(Request::Wait { of, jobs, wait_ms: 0 }, Some(Word::Wait), Some(attempt));
                 }
                 Err(trouble) => sorted.said.push(refused(Word::Wait, Some(attempt), &trouble)),
             },
-            ToServer::Outcome { attempt, lease, report } => match ending(worker, attempt, lease, &report) {
-                Ok(request) => {
+            ToServer::Outcome { attempt, lease, report } => match ending(&report) {
+                Ok(ending) => {
+                    let of = AttemptRef { worker: worker.clone(), attempt, lease };
+                    let request = ending.request(of);
                     let note = Note { to: Some(Word::Outcome), attempt: Some(attempt) };
                     let log = match speaker.book.attempts.get(&attempt) {
                         Some(Given { lease: own, logged }) if *own == lease => logged.then_some(Owner::Given),
@@ -155,8 +156,8 @@ impl Sorted {
 
     /// Checks a lease with an empty progress report, which requires the current lease.
     fn check(&mut self, worker: &WorkerName, attempt: AttemptId, lease: LeaseId, to: Option<Word>) -> usize {
-        let indicators = Vec::new();
-        self.ask(Request::Progress { worker: worker.clone(), attempt, lease, indicators }, to, Some(attempt));
+        let of = AttemptRef { worker: worker.clone(), attempt, lease };
+        self.ask(Request::Progress { of, indicators: Vec::new() }, to, Some(attempt));
         self.requests.len() - 1
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::FusedFuture;
 use jobhall_core::{AttemptId, JobId};
-use jobhall_engine::{Answer, Rejected, Request, Session, SessionEvent};
+use jobhall_engine::{Answer, Rejected, Session, SessionEvent, Waited};
 use jobhall_protocol::{ToWorker, Word};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -147,8 +147,7 @@ impl<'a> Writer<'a> {
             let book = self.present.book();
             book.total.min(book.given.cast_signed())
         };
-        let credit = Request::Credit { session: self.session.id(), total };
-        self.app.engine.ask(credit).await.map(drop).map_err(|_| End::Broken)
+        self.session.credit(total).await.map(drop).map_err(|_| End::Broken)
     }
 
     /// Ends the session while the server stops: no more assignments, received messages are answered.
@@ -198,7 +197,7 @@ fn ended<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = Attemp
 /// Attempts that continue immediately because the jobs they wait for have ended.
 fn over<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = (AttemptId, Vec<JobId>)> + 'a {
     notes.iter().zip(heard).filter_map(|(note, answer)| match answer {
-        Ok(Answer::Waited { jobs, over: true }) => Some((note.attempt?, jobs.clone())),
+        Ok(Answer::Waited(Waited { jobs, over: true })) => Some((note.attempt?, jobs.clone())),
         _ => None,
     })
 }

@@ -1,7 +1,7 @@
 //! Checks that answers are true.
 
 use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, Submitted, WorkerName};
-use jobhall_kernel::{Answer, Rejected, Request, Shown, Ticket};
+use jobhall_kernel::{Answer, AttemptRef, GroupCreated, Noted, Rejected, Request, Shown, Waited};
 
 use super::ends::{By, End};
 use super::shelf::Shelf;
@@ -12,13 +12,13 @@ impl Checker {
     pub fn answers(
         &mut self,
         shelf: &impl Shelf,
-        ticket: Ticket,
+        ticket: u64,
         answer: &Result<Answer, Rejected>,
     ) -> Option<Request> {
         let first = self.answered.insert(ticket);
         let Some((request, _)) = self.waiting.remove(&ticket) else {
             let text = if first { "there was no such request" } else { "it was answered before" };
-            let text = format!("an answer to request {}, but {text}: {answer:?}", ticket.0);
+            let text = format!("an answer to request {}, but {text}: {answer:?}", ticket);
             self.fail(Invariant::Answer, &[], text);
             return None;
         };
@@ -31,28 +31,31 @@ impl Checker {
 
     fn good(&mut self, shelf: &impl Shelf, request: &Request, answer: &Answer) {
         match (request, answer) {
-            (Request::Submit(submit), Answer::Submitted(answers)) => self.submitted(shelf, submit, answers),
+            (Request::Submit { submit }, Answer::Submitted(answers)) => {
+                self.submitted(shelf, submit, answers);
+            }
             (Request::Retry { id, .. }, Answer::Submitted(answers)) => self.retried(shelf, *id, answers),
             (Request::Cancel { id, .. }, Answer::State(state)) => self.cancel_known(shelf, *id, *state),
-            (Request::Report { worker, attempt, lease, report }, Answer::State(_)) => {
+            (Request::Report { of: AttemptRef { worker, attempt, lease }, report }, Answer::State(_)) => {
                 self.report_known(*attempt, *lease, worker, report);
             }
             (
-                Request::Accept { worker, attempt, lease } | Request::Progress { worker, attempt, lease, .. },
+                Request::Accept { of: AttemptRef { worker, attempt, lease } }
+                | Request::Progress { of: AttemptRef { worker, attempt, lease }, .. },
                 Answer::State(_),
             ) => self.word_taken(*attempt, *lease, worker),
-            (Request::CreateGroup { submit, .. }, Answer::GroupCreated { id, jobs }) => {
+            (Request::CreateGroup { submit, .. }, Answer::GroupCreated(GroupCreated { id, jobs })) => {
                 let stored = self.groups.contains_key(id);
                 self.must(stored, Invariant::Stored, &[], || {
                     format!("group {id} is acknowledged, not stored")
                 });
                 self.submitted(shelf, submit, jobs);
             }
-            (Request::RetryGroup { id: old, .. }, Answer::GroupCreated { id, .. }) => {
+            (Request::RetryGroup { id: old, .. }, Answer::GroupCreated(GroupCreated { id, .. })) => {
                 self.group_retried(*old, *id);
             }
             (
-                Request::CloseGroup(id) | Request::CancelGroup { id, .. } | Request::ShowGroup(id),
+                Request::CloseGroup { id } | Request::CancelGroup { id, .. } | Request::ShowGroup { id },
                 Answer::Group(shown),
             ) => {
                 let good = shown.group.id == *id && shown.counts.total() >= shown.counts.open();
@@ -61,39 +64,45 @@ impl Checker {
             (Request::Started { .. }, Answer::State(_)) => {}
             (Request::Complete { id, report, .. }, Answer::State(_)) => self.finish_known(*id, report),
             (Request::Call { .. }, Answer::Submitted(answers)) => self.called(shelf, answers),
-            (Request::Wait { attempt, .. }, Answer::Waited { jobs, over: true }) => {
+            (
+                Request::Wait { of: AttemptRef { attempt, .. }, .. },
+                Answer::Waited(Waited { jobs, over: true }),
+            ) => {
                 self.waited(shelf, attempt.job, jobs);
             }
-            (Request::Wait { .. }, Answer::Waited { .. } | Answer::State(_)) => {}
-            (Request::Show(id), Answer::Shown(shown)) => self.shown(shelf, *id, shown),
-            (Request::Explain(id), Answer::Explained(explanation)) => {
+            (Request::Wait { .. }, Answer::Waited(_)) => {}
+            (Request::Show { id }, Answer::Shown(shown)) => self.shown(shelf, *id, shown),
+            (Request::Explain { id }, Answer::Explained(explanation)) => {
                 let good = explanation.id == *id && !explanation.why.is_empty();
                 self.must(good, Invariant::Answer, &[*id], || format!("has no explanation: {explanation:?}"));
             }
-            (Request::Renew(session), Answer::Noted) => {
+            (Request::Renew { session }, Answer::Noted(Noted)) => {
                 let now = self.now.mono;
                 if let Some(seen) = self.sessions.get_mut(session) {
                     seen.renewed = now;
                 }
             }
-            (Request::Disconnect(session), Answer::Noted) => {
+            (Request::Disconnect { session }, Answer::Noted(Noted)) => {
                 if let Some(seen) = self.sessions.get_mut(session) {
                     seen.connected = false;
                 }
             }
-            (Request::CloseSession(_), Answer::Noted)
-            | (Request::OpenSession { .. }, Answer::Session { .. })
+            (Request::CloseSession { .. }, Answer::Noted(Noted))
+            | (Request::OpenSession { .. }, Answer::Session(_))
             | (Request::Vacancy { .. }, Answer::Vacancy(_))
-            | (Request::EndVacancy { .. } | Request::Credit { .. }, Answer::Noted)
+            | (Request::EndVacancy { .. } | Request::Credit { .. }, Answer::Noted(Noted))
             | (
                 Request::SetType { .. } | Request::SetSchedule { .. } | Request::SetQueue { .. },
                 Answer::Rev(_),
             )
             | (
-                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                Request::Edit { .. }
+                | Request::RunNow { .. }
+                | Request::Hold { .. }
+                | Request::Release { .. },
                 Answer::State(_),
             ) => {}
-            (Request::RunSchedule(_), Answer::Submitted(answers)) => {
+            (Request::RunSchedule { .. }, Answer::Submitted(answers)) => {
                 self.acknowledged.extend(answers.iter().map(|answer| answer.id));
             }
             (request, answer) => {
@@ -116,7 +125,10 @@ impl Checker {
                     format!("no such job, says the answer to {request:?}, but it is stored: {:?}", there)
                 });
             }
-            (Request::Report { worker, attempt, lease, report }, Rejected::LeaseLost(_)) => {
+            (
+                Request::Report { of: AttemptRef { worker, attempt, lease }, report },
+                Rejected::LeaseLost(_),
+            ) => {
                 let end = self.ends.get(&(attempt.job, attempt.claim));
                 if end.is_some_and(|end| end.by == By::Silence) {
                     self.seen.push(("orders", "report after its lease was lost"));
@@ -137,14 +149,14 @@ impl Checker {
                     format!("job {id} is cancelled, but a repeated cancel is refused: {refusal}")
                 });
             }
-            (Request::Submit(submit), Rejected::KeyHeld { job_type, holder }) => {
+            (Request::Submit { submit }, Rejected::KeyHeld { job_type, holder }) => {
                 let of_type = submit.jobs.iter().any(|job| job.job_type == *job_type);
                 let held = self.rows.get(holder).is_none_or(|row| row.spec.job_type == *job_type);
                 self.must(of_type && held, Invariant::Key, &[*holder], || {
                     format!("{holder} is reported to hold a key of {job_type}")
                 });
             }
-            (Request::Submit(submit), Rejected::IdempotencyKeyReused) => {
+            (Request::Submit { submit }, Rejected::IdempotencyKeyReused) => {
                 let name = submit.name.as_ref().map(|name| (name.scope.clone(), name.key.clone(), name.body));
                 let other = name.is_some_and(|(scope, key, body)| {
                     self.names

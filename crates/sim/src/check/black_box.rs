@@ -12,7 +12,7 @@ use jobhall_core::{
     AttemptId, Job, JobId, Json, Key, LeaseId, Outcome, PastAttempt, Report, State, StateName, Submitted,
     Time, TypeName,
 };
-use jobhall_kernel::{Answer, Config, Rejected, Request, Ticket};
+use jobhall_kernel::{Answer, Config, Rejected, Request};
 use jobhall_store::{Block, FeedEntry, FeedPage};
 
 use super::ends::{By, End};
@@ -136,7 +136,7 @@ impl BlackBox {
             self.was_given(given);
         }
         for (ticket, (request, answer)) in std::mem::take(&mut self.heard).into_iter().enumerate() {
-            let ticket = Ticket(ticket as u64);
+            let ticket = ticket as u64;
             self.checker.arrives(ticket, &request);
             self.checker.answers(&self.stored, ticket, &answer);
         }

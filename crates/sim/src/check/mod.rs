@@ -26,7 +26,7 @@ use std::fmt;
 use jobhall_core::{
     AttemptId, Group, GroupId, Job, JobId, Key, LeaseId, Report, Submitted, Time, TypeName, WorkerName,
 };
-use jobhall_kernel::{Config, Request, SessionId, Ticket};
+use jobhall_kernel::{AttemptRef, Config, Request, SessionId};
 use jobhall_store::FeedEntry;
 
 pub use black_box::{BlackBox, Name, Stored};
@@ -212,8 +212,8 @@ pub(crate) struct Checker {
     /// When attempts were ordered to stop because of a timeout.
     stopped: BTreeMap<AttemptId, u64>,
     started: u64,
-    waiting: BTreeMap<Ticket, (Request, u64)>,
-    answered: BTreeSet<Ticket>,
+    waiting: BTreeMap<u64, (Request, u64)>,
+    answered: BTreeSet<u64>,
     pub commits: u64,
     credit: credit::Credit,
     limited: limits::Limited,
@@ -296,7 +296,7 @@ impl Checker {
     /// A client or worker sends a request, which may or may not arrive.
     pub fn sent(&mut self, request: &Request) {
         match request {
-            Request::Report { worker, attempt, lease, report } => {
+            Request::Report { of: AttemptRef { worker, attempt, lease }, report } => {
                 let known = self.reports.entry((attempt.job, attempt.claim)).or_default();
                 known.push(Said { lease: *lease, worker: worker.clone(), report: report.clone() });
             }
@@ -304,7 +304,7 @@ impl Checker {
                 self.cancel_asked.insert(*id);
             }
             Request::Complete { id, report, .. } => self.told.entry(*id).or_default().push(report.clone()),
-            Request::Started { worker, attempt, lease } => {
+            Request::Started { of: AttemptRef { worker, attempt, lease } } => {
                 let said = self.started_external.entry((attempt.job, attempt.claim)).or_default();
                 said.insert((*lease, worker.clone()));
             }
@@ -313,8 +313,8 @@ impl Checker {
     }
 
     /// A request arrives at the kernel.
-    pub fn arrives(&mut self, ticket: Ticket, request: &Request) {
-        if let Request::CloseSession(session) = request
+    pub fn arrives(&mut self, ticket: u64, request: &Request) {
+        if let Request::CloseSession { session } = request
             && let Some(seen) = self.sessions.get_mut(session)
         {
             seen.closed = true;
@@ -358,7 +358,7 @@ impl Checker {
             format!("groups are still open: {groups:?}")
         });
         if let Some((ticket, (request, at))) = self.waiting.first_key_value() {
-            let text = format!("request {} of {at} ms has no answer: {request:?}", ticket.0);
+            let text = format!("request {} of {at} ms has no answer: {request:?}", ticket);
             self.fail(Invariant::Answer, &[], text);
         }
     }

@@ -3,7 +3,10 @@
 use std::fmt::{Debug, Display, Write};
 
 use jobhall_core::{Job, JobStatus, LeaseId, Submitted};
-use jobhall_kernel::{Answer, Effect, Rejected, Request, StoreReply, StoreRequest, Ticket};
+use jobhall_kernel::{
+    Answer, AttemptRef, Effect, GroupCreated, OpenedSession, Rejected, Request, StoreReply, StoreRequest,
+    TypedAnswer, Waited,
+};
 use jobhall_store::{Change, Committed, Insert, Unit};
 
 use super::BAR;
@@ -56,22 +59,23 @@ impl History {
         self.line(ms, "crash", ());
     }
 
-    pub fn request(&mut self, ms: u64, ticket: Ticket, request: &Request) {
+    pub fn request(&mut self, ms: u64, ticket: u64, request: &Request) {
         let leases = if self.lines.is_some() { leases_of(request) } else { Vec::new() };
-        self.line_with(ms, format_args!("request {}", ticket.0), request, &leases);
+        self.line_with(ms, format_args!("request {ticket}"), request, &leases);
     }
 
     pub fn effect(&mut self, ms: u64, effect: &Effect) {
         match effect {
-            Effect::Answer(ticket, answer) => self.answer(ms, *ticket, answer),
+            Effect::Answer(answer) => self.answer(ms, answer),
             Effect::Assign(_, assignment) => self.line_with(ms, "effect", effect, &[assignment.lease]),
             effect => self.line(ms, "effect", effect),
         }
     }
 
-    fn answer(&mut self, ms: u64, ticket: Ticket, answer: &Result<Answer, Rejected>) {
+    fn answer(&mut self, ms: u64, answer: &TypedAnswer) {
         if self.lines.is_some() {
-            self.line(ms, format_args!("answer {}{BAR}{}", ticket.0, brief(answer)), answer);
+            let (ticket, answer) = answer.clone().untyped();
+            self.line(ms, format_args!("answer {ticket}{BAR}{}", brief(&answer)), answer);
         }
     }
 
@@ -134,12 +138,12 @@ fn lease_of(life: &JobStatus) -> Vec<LeaseId> {
 
 fn leases_of(request: &Request) -> Vec<LeaseId> {
     match request {
-        Request::Accept { lease, .. }
-        | Request::Progress { lease, .. }
-        | Request::Call { lease, .. }
-        | Request::Wait { lease, .. }
-        | Request::Started { lease, .. }
-        | Request::Report { lease, .. } => vec![*lease],
+        Request::Accept { of: AttemptRef { lease, .. }, .. }
+        | Request::Progress { of: AttemptRef { lease, .. }, .. }
+        | Request::Call { of: AttemptRef { lease, .. }, .. }
+        | Request::Wait { of: AttemptRef { lease, .. }, .. }
+        | Request::Started { of: AttemptRef { lease, .. }, .. }
+        | Request::Report { of: AttemptRef { lease, .. }, .. } => vec![*lease],
         Request::OpenSession { attempts, .. } => attempts.iter().map(|(_, lease)| *lease).collect(),
         _ => Vec::new(),
     }
@@ -149,14 +153,14 @@ fn leases_of(request: &Request) -> Vec<LeaseId> {
 fn brief(answer: &Result<Answer, Rejected>) -> String {
     match answer {
         Ok(Answer::Submitted(jobs)) => submitted(jobs),
-        Ok(Answer::GroupCreated { id, jobs }) => format!("{id} {}", submitted(jobs)),
+        Ok(Answer::GroupCreated(GroupCreated { id, jobs })) => format!("{id} {}", submitted(jobs)),
         Ok(Answer::Group(shown)) => format!("{} {:?}", shown.group.id, shown.state),
         Ok(Answer::State(state)) => state.to_string(),
         Ok(Answer::Shown(shown)) => format!("{} {}", shown.job.id, shown.job.life.state.name()),
         Ok(Answer::Explained(explained)) => format!("{} {}", explained.id, explained.state),
-        Ok(Answer::Session { session, .. }) => session.0.to_string(),
+        Ok(Answer::Session(OpenedSession { session, .. })) => session.0.to_string(),
         Ok(Answer::Vacancy(vacancy)) => vacancy.0.to_string(),
-        Ok(Answer::Waited { jobs, over }) => format!("{jobs:?} {over}"),
+        Ok(Answer::Waited(Waited { jobs, over })) => format!("{jobs:?} {over}"),
         Ok(_) => "ok".to_owned(),
         Err(Rejected::Event(refusal)) => variant(refusal),
         Err(refused) => variant(refused),

@@ -182,7 +182,9 @@ async fn a_stop_at_any_moment_leaves_nothing() {
 
 fn holds_pidfd(pid: i32) -> bool {
     let links = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors").flatten();
-    links.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|link| link.ends_with("anon_inode:[pidfd]"))
+    links
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .any(|link| link.ends_with("anon_inode:[pidfd]"))
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use jobhall_core::{
 };
 use jobhall_store::{Setting, SettingKind};
 
-use crate::{Answer, Config, Effect, Kernel, Mono, Now, Request, Ticket};
+use crate::{Config, Effect, Kernel, Mono, Now, OpenedSession, Request, TypedAnswer};
 
 fn id(number: u64) -> JobId {
     JobId::new(number).unwrap()
@@ -48,13 +48,13 @@ fn kernel() -> Kernel {
         accepts: Accepts::default(),
         attempts,
     };
-    kernel.ask(now(), open, Ticket(1));
+    kernel.ask(now(), open.typed(1));
     let session = kernel.take_effects().into_iter().find_map(|effect| match effect {
-        Effect::Answer(_, Ok(Answer::Session { session, .. })) => Some(session),
+        Effect::Answer(TypedAnswer::Session(_, Ok(OpenedSession { session, .. }))) => Some(session),
         _ => None,
     });
     let vacancy = Request::Vacancy { session: session.unwrap(), slots: 9, wait_ms: 1_000 };
-    kernel.ask(now(), vacancy, Ticket(2));
+    kernel.ask(now(), vacancy.typed(2));
     kernel
 }
 

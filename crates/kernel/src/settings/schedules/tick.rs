@@ -5,7 +5,7 @@ use jobhall_core::{JobId, NewJob, ScheduleName, Submitted, Time};
 use jobhall_store::{Conflict, SettingWrite, Unit};
 
 use super::{ScheduleState, stored};
-use crate::api::answer::{Answer, Rejected};
+use crate::api::answer::Rejected;
 use crate::commits::settle::Pending;
 use crate::kernel::Kernel;
 
@@ -82,15 +82,15 @@ impl Kernel {
     }
 
     /// Handles the result of the jobs of ticks.
-    pub(crate) fn ticked(&mut self, tick: Tick, answer: Result<Answer, Rejected>) {
+    pub(crate) fn ticked(&mut self, tick: Tick, answer: Result<Vec<Submitted>, Rejected>) {
         match answer {
-            Ok(Answer::Submitted(submitted)) => {
+            Ok(submitted) => {
                 let kept = tick.kept.after(tick.at, made(&submitted));
                 self.keep_schedule(&tick.name, Some(kept));
             }
             // Another job has the key, and the schedule does not allow joining it.
             Err(Rejected::KeyHeld { .. }) => self.pass_ticks(tick),
-            Ok(_) | Err(_) => self.ticks_undone(&tick.name),
+            Err(_) => self.ticks_undone(&tick.name),
         }
     }
 
