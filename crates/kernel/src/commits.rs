@@ -6,12 +6,13 @@ pub(crate) mod step;
 use std::collections::BTreeMap;
 use std::mem;
 
+use jobhall_core::{GroupId, JobId};
 use jobhall_store::Unit;
 
 use crate::api::effect::Effect;
 use crate::api::time::Mono;
 use crate::commits::settle::Pending;
-use crate::kernel::{PendingRead, StoreRequest, Task};
+use crate::kernel::{JobsRead, MembersRead, StoreRequest, Task};
 
 /// What leaves the kernel, and what waits for an answer of the store.
 #[derive(Debug, Default)]
@@ -27,7 +28,8 @@ pub(crate) struct Commits {
     in_flight: BTreeMap<u64, Vec<Pending>>,
     requests: Vec<StoreRequest>,
     /// Continuations of reads, by the number of the read.
-    reads: BTreeMap<u64, PendingRead>,
+    job_reads: BTreeMap<u64, JobsRead>,
+    member_reads: BTreeMap<u64, MembersRead>,
     effects: Vec<Effect>,
     /// When and why the last write failed.
     trouble: Option<(Mono, String)>,
@@ -100,19 +102,30 @@ impl Commits {
         mem::take(&mut self.requests)
     }
 
-    /// Sends a read, and keeps its continuation.
-    pub fn read(&mut self, number: u64, request: StoreRequest, then: PendingRead) {
-        self.reads.insert(number, then);
-        self.requests.push(request);
+    /// Sends a read of jobs, and keeps its continuation.
+    pub fn read_jobs(&mut self, number: u64, ids: Vec<JobId>, then: JobsRead) {
+        self.job_reads.insert(number, then);
+        self.requests.push(StoreRequest::Jobs(number, ids));
     }
 
-    /// Takes the continuation of a read.
-    pub fn take_read(&mut self, number: u64) -> Option<PendingRead> {
-        self.reads.remove(&number)
+    /// Sends a read of a group and its members, and keeps its continuation.
+    pub fn read_members(&mut self, number: u64, group: GroupId, then: MembersRead) {
+        self.member_reads.insert(number, then);
+        self.requests.push(StoreRequest::Members(number, group));
     }
 
-    pub fn take_reads(&mut self) -> Vec<PendingRead> {
-        mem::take(&mut self.reads).into_values().collect()
+    pub fn take_job_read(&mut self, number: u64) -> Option<JobsRead> {
+        self.job_reads.remove(&number)
+    }
+
+    pub fn take_member_read(&mut self, number: u64) -> Option<MembersRead> {
+        self.member_reads.remove(&number)
+    }
+
+    /// Takes the continuations of all reads.
+    pub fn take_reads(&mut self) -> (Vec<JobsRead>, Vec<MembersRead>) {
+        let (jobs, members) = (mem::take(&mut self.job_reads), mem::take(&mut self.member_reads));
+        (jobs.into_values().collect(), members.into_values().collect())
     }
 
     pub fn effect(&mut self, effect: Effect) {
@@ -129,7 +142,8 @@ impl Commits {
         self.outbox.is_empty()
             && self.in_flight.is_empty()
             && self.requests.is_empty()
-            && self.reads.is_empty()
+            && self.job_reads.is_empty()
+            && self.member_reads.is_empty()
     }
 
     /// A write failed.

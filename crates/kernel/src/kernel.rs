@@ -83,22 +83,27 @@ pub enum StoreReply {
     Emptied(Result<(Vec<GroupId>, Option<GroupId>), StoreError>),
 }
 
-/// A continuation that waits for jobs or members to be read.
+/// A continuation that waits for jobs to be read.
 #[derive(Debug)]
-pub(crate) enum PendingRead {
+pub(crate) enum JobsRead {
     /// Determine how these jobs, on which others depend, have ended.
     Ends(Vec<JobId>),
     /// A submit that refers to jobs that are not in memory.
     Plan(Box<Plan>, Vec<JobId>),
-    /// A retry of a group.
-    RetryGroup(GroupId, Option<IdempotencyKey>, Ticket<GroupCreated>),
     /// A group that is being filled from these failed members of another group.
     Fill(GroupId, Vec<JobId>),
+    /// A group whose filling from another group was interrupted by a stop, and its members that are still to be read.
+    Made(GroupId, Vec<JobId>),
+}
+
+/// A continuation that waits for a group and its members to be read.
+#[derive(Debug)]
+pub(crate) enum MembersRead {
+    /// A retry of a group.
+    Retry(GroupId, Option<IdempotencyKey>, Ticket<GroupCreated>),
     /// A group whose filling from another group was interrupted by a stop, and the failed members of that other group
     /// once they are known.
     Resume(GroupId, GroupId, Option<Vec<JobId>>),
-    /// The same, with members of the new group that are still to be read.
-    Made(GroupId, Vec<JobId>),
 }
 
 /// Maximum number of times a decision is repeated because of conflicting writes.
@@ -206,20 +211,22 @@ impl Kernel {
     }
 
     fn jobs_read(&mut self, number: u64, result: Result<Vec<Option<Job>>, StoreError>) {
-        match self.commits.take_read(number) {
-            Some(PendingRead::Ends(ids)) => self.ends_read(ids, result),
-            Some(PendingRead::Plan(plan, ids)) => self.surveyed(*plan, ids, result),
-            Some(PendingRead::Fill(group, ids)) => self.make_slice(group, ids, result),
-            Some(PendingRead::Made(group, left)) => self.made_read(group, left, result),
-            Some(PendingRead::RetryGroup(..) | PendingRead::Resume(..)) | None => {}
+        match self.commits.take_job_read(number) {
+            Some(JobsRead::Ends(ids)) => self.ends_read(ids, result),
+            Some(JobsRead::Plan(plan, ids)) => self.surveyed(*plan, ids, result),
+            Some(JobsRead::Fill(group, ids)) => self.make_slice(group, ids, result),
+            Some(JobsRead::Made(group, left)) => self.made_read(group, left, result),
+            // The kernel stopped meanwhile.
+            None => {}
         }
     }
 
     fn members_read(&mut self, number: u64, result: Result<Option<(Group, Vec<Member>)>, StoreError>) {
-        match self.commits.take_read(number) {
-            Some(PendingRead::RetryGroup(id, name, ticket)) => self.make_retry(id, name, ticket, result),
-            Some(PendingRead::Resume(id, from, old)) => self.resume_retry((id, from), old, result),
-            _ => {}
+        match self.commits.take_member_read(number) {
+            Some(MembersRead::Retry(id, name, ticket)) => self.make_retry(id, name, ticket, result),
+            Some(MembersRead::Resume(id, from, old)) => self.resume_retry((id, from), old, result),
+            // The kernel stopped meanwhile.
+            None => {}
         }
     }
 

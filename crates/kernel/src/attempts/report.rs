@@ -34,13 +34,11 @@ impl Kernel {
             }
             AttemptRequest::Started { to } => self.started(task, of, to),
             AttemptRequest::Accept { to } => {
-                self.env.dice();
                 let event = Event::Accept { claim: of.attempt.claim, lease: of.lease };
                 let advanced = self.advance(id, &event);
                 self.answer_advanced(id, advanced, to);
             }
             AttemptRequest::Progress { indicators, to } => {
-                self.env.dice();
                 let advanced = self.progress(of, &indicators);
                 self.answer_advanced(id, advanced, to);
             }
@@ -66,27 +64,18 @@ impl Kernel {
         let id = of.job();
         check_indicators(self.jobs.progress(id), indicators)?;
         let event = Event::Progress { claim: of.attempt.claim, lease: of.lease };
-        let decision = self.decide_live(id, &event)?;
+        self.advance(id, &event)?;
         merge(self.jobs.progress_mut(id), indicators);
-        self.carry_on(id, decision);
         Ok(())
     }
 
     fn advance(&mut self, id: JobId, event: &Event<'_>) -> Result<(), Rejected> {
-        let decision = self.decide_live(id, event)?;
-        self.carry_on(id, decision);
-        Ok(())
-    }
-
-    fn decide_live(&mut self, id: JobId, event: &Event<'_>) -> Result<Decision, Rejected> {
         let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
-        transition(&entry.life, event, self.env.wall()).map_err(Rejected::Event)
-    }
-
-    fn carry_on(&mut self, id: JobId, decision: Decision) {
+        let decision = transition(&entry.life, event, self.env.wall()).map_err(Rejected::Event)?;
         if let Decision::Step(step) = decision {
             self.live(id, *step);
         }
+        Ok(())
     }
 
     fn answer_advanced(&mut self, id: JobId, advanced: Result<(), Rejected>, to: Ticket<StateName>) {

@@ -7,7 +7,7 @@ use crate::api::effect::Effect;
 use crate::commits::step::StepPending;
 use crate::groups::GroupPending;
 use crate::jobs::load::storage;
-use crate::kernel::{AgendaItem, HallTask, JobTask, JobWork, Kernel, PendingRead, ROUNDS, Task};
+use crate::kernel::{AgendaItem, HallTask, JobTask, JobWork, JobsRead, Kernel, MembersRead, ROUNDS, Task};
 use crate::matching::vacancy::ClaimPending;
 use crate::relations::cascade::CascadePending;
 use crate::settings::queues::QueuePending;
@@ -229,11 +229,17 @@ impl Kernel {
         for ticket in self.groups.take_fills() {
             self.answer(ticket, Err(stopped()));
         }
-        for awaited in self.commits.take_reads() {
-            match awaited {
-                PendingRead::Plan(plan, _) => self.reply(plan.reply_to, Err(stopped())),
-                PendingRead::RetryGroup(_, _, ticket) => self.answer(ticket, Err(stopped())),
-                _ => {}
+        let (jobs, members) = self.commits.take_reads();
+        for read in jobs {
+            match read {
+                JobsRead::Plan(plan, _) => self.reply(plan.reply_to, Err(stopped())),
+                JobsRead::Ends(_) | JobsRead::Fill(..) | JobsRead::Made(..) => {}
+            }
+        }
+        for read in members {
+            match read {
+                MembersRead::Retry(_, _, ticket) => self.answer(ticket, Err(stopped())),
+                MembersRead::Resume(..) => {}
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::api::request::{HallRequest, IdempotencyKey, Submit};
 use crate::api::ticket::Ticket;
 use crate::jobs::ids::IdMap;
 use crate::jobs::retry::again;
-use crate::kernel::{HallTask, Kernel, PendingRead, StoreRequest};
+use crate::kernel::{HallTask, JobsRead, Kernel, MembersRead};
 use crate::submit::{Plan, ReplyTo};
 
 /// Jobs created in one unit.
@@ -58,11 +58,7 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::GroupOpen(id)));
         }
         let number = self.env.number();
-        self.commits.read(
-            number,
-            StoreRequest::Members(number, id),
-            PendingRead::RetryGroup(id, name, ticket),
-        );
+        self.commits.read_members(number, id, MembersRead::Retry(id, name, ticket));
     }
 
     /// Creates the new group once the ended group and its members have been read.
@@ -123,8 +119,7 @@ impl Kernel {
             let at_most = fill.left.len().min(SLICE);
             let ids: Vec<_> = fill.left.drain(..at_most).collect();
             let number = self.env.number();
-            let request = StoreRequest::Jobs(number, ids.clone());
-            return self.commits.read(number, request, PendingRead::Fill(id, ids));
+            return self.commits.read_jobs(number, ids.clone(), JobsRead::Fill(id, ids));
         }
         if busy {
             return self.groups.line_up(id, HallTask::Fill(id).into());
@@ -214,7 +209,7 @@ impl Kernel {
 
     pub(crate) fn resume_fill(&mut self, id: GroupId, from: GroupId) {
         let number = self.env.number();
-        self.commits.read(number, StoreRequest::Members(number, from), PendingRead::Resume(id, from, None));
+        self.commits.read_members(number, from, MembersRead::Resume(id, from, None));
     }
 
     /// At start: processes first the members of the ended group, then those of the new group.
@@ -232,11 +227,7 @@ impl Kernel {
         let number = self.env.number();
         match old {
             None => {
-                self.commits.read(
-                    number,
-                    StoreRequest::Members(number, id),
-                    PendingRead::Resume(id, from, Some(failed(&members))),
-                );
+                self.commits.read_members(number, id, MembersRead::Resume(id, from, Some(failed(&members))));
             }
             Some(left) => {
                 let fill = Fill { left: left.into(), made: IdMap::default(), ticket: None };
@@ -251,7 +242,7 @@ impl Kernel {
     fn read_made(&mut self, id: GroupId, mut left: Vec<JobId>) {
         let ids = left.split_off(left.len().saturating_sub(SLICE));
         let number = self.env.number();
-        self.commits.read(number, StoreRequest::Jobs(number, ids), PendingRead::Made(id, left));
+        self.commits.read_jobs(number, ids, JobsRead::Made(id, left));
     }
 
     pub(crate) fn made_read(

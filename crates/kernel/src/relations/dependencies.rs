@@ -16,7 +16,7 @@ use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::jobs::entry::{Busy, Entry};
 use crate::jobs::ids::IdMap;
-use crate::kernel::{HallTask, JobWork, Kernel, PendingRead, StoreRequest};
+use crate::kernel::{HallTask, JobWork, JobsRead, Kernel};
 use crate::relations::Relations;
 use crate::relations::cascade::CascadeCause;
 
@@ -213,7 +213,7 @@ impl Kernel {
 
     pub(crate) fn read_ends(&mut self, ids: Vec<JobId>) {
         let number = self.env.number();
-        self.commits.read(number, StoreRequest::Jobs(number, ids.clone()), PendingRead::Ends(ids));
+        self.commits.read_jobs(number, ids.clone(), JobsRead::Ends(ids));
     }
 
     /// Processes how jobs ended that others still depend on. A job that was removed had ended; nothing more is known.

@@ -16,7 +16,7 @@ use crate::api::request::{HallRequest, Submit};
 use crate::api::ticket::Ticket;
 use crate::groups::NewGroup;
 use crate::jobs::ids::IdMap;
-use crate::kernel::{HallTask, Kernel, PendingRead, StoreRequest};
+use crate::kernel::{HallTask, JobsRead, Kernel};
 
 impl ReplyTo {
     /// The group that the plan creates.
@@ -93,11 +93,7 @@ impl Kernel {
             return Some(plan);
         }
         let (number, ids): (_, Vec<_>) = (self.env.number(), unknown.into_iter().collect());
-        self.commits.read(
-            number,
-            StoreRequest::Jobs(number, ids.clone()),
-            PendingRead::Plan(Box::new(plan), ids),
-        );
+        self.commits.read_jobs(number, ids.clone(), JobsRead::Plan(Box::new(plan), ids));
         None
     }
 
