@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use jobhall_core::needs::{Abilities, Number, Shortage, Unmet, Value};
+use jobhall_core::needs::{Abilities, Number, Reason, Shortage, Unmet, Value};
 use jobhall_core::{Class, JobId, WorkerName};
 
 use super::Why;
@@ -197,6 +197,30 @@ fn too_large<'a>(
         largest: largest.get(name).cloned(),
     });
     told.collect()
+}
+
+/// If the only obstacle is that all these workers run other types of jobs: that, in words.
+pub(super) fn other_types(workers: &[WorkerWhy]) -> Option<String> {
+    let runs: Option<Vec<_>> = workers.iter().map(WorkerWhy::runs).collect();
+    let runs = runs.filter(|runs| !runs.is_empty())?;
+    let wanted = runs[0].0;
+    let others = workers.iter().zip(&runs).map(|(why, (_, types))| format!("{} runs: {types}", why.worker));
+    Some(format!("no worker runs jobs of type {wanted} ({})", others.collect::<Vec<_>>().join("; ")))
+}
+
+impl WorkerWhy {
+    /// If the worker does not run jobs of this type, and nothing else prevents the match: the type of the job, and the
+    /// types that the worker runs.
+    fn runs(&self) -> Option<(&str, String)> {
+        let [Unmet { term, name, reason, .. }] = self.accepts.as_slice() else { return None };
+        let Reason::Different { has: Value::Word(wanted) } = reason else { return None };
+        if &**name != "type" || !self.needs.is_empty() || !self.uses.is_empty() {
+            return None;
+        }
+        let several = term.strip_prefix("type in (").and_then(|types| types.strip_suffix(')'));
+        let types = several.or_else(|| term.strip_prefix("type="))?;
+        Some((wanted, types.replace(',', ", ")))
+    }
 }
 
 impl fmt::Display for WorkerWhy {

@@ -189,6 +189,12 @@ fn every_reason_to_wait_is_explained() {
     let picky = hall.worker_with("picky", "gpu=8", "type=other");
     let text = hall.explain(id).to_string();
     assert!(text.contains("worker picky: type=other: this job has type=t"), "{text}");
+    let mut other = Hall::new();
+    let unknown = other.submit(job("foo")).unwrap().id;
+    other.worker_with("local", "", "type in (exec,mail)");
+    other.worker_with("small", "", "type=mail");
+    let expected = "no worker runs jobs of type foo (local runs: exec, mail; small runs: mail)";
+    assert_eq!(other.explain(unknown).to_string(), format!("job {unknown} is queued\n{expected}"));
     hall.worker("large", "gpu=4");
     assert_eq!(why(&mut hall, id), [Why::NoVacancy(vec![crate::rig::worker("large")])]);
     let later = hall.now.wall.plus_ms(1_000);
