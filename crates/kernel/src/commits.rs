@@ -210,6 +210,23 @@ mod tests {
     }
 
     #[test]
+    fn each_read_has_its_continuation_and_all_are_taken_at_once() {
+        let (one, group) = (JobId::new(1).unwrap(), GroupId::of(JobId::new(2).unwrap()));
+        let mut commits = Commits::default();
+        commits.read_jobs(1, vec![one], JobsRead::Ends(vec![one]));
+        commits.read_jobs(2, vec![one], JobsRead::Made(group, Vec::new()));
+        commits.read_members(3, group, MembersRead::Resume(group, group, None));
+        assert_eq!(commits.take_requests().len(), 3);
+        assert!(!commits.is_idle());
+        assert!(matches!(commits.take_job_read(2), Some(JobsRead::Made(..))));
+        assert!(commits.take_job_read(3).is_none() && commits.take_member_read(1).is_none());
+        let (jobs, members) = commits.take_reads();
+        assert!(matches!(jobs.as_slice(), [JobsRead::Ends(_)]), "{jobs:?}");
+        assert!(matches!(members.as_slice(), [MembersRead::Resume(..)]), "{members:?}");
+        assert!(commits.is_idle());
+    }
+
+    #[test]
     fn the_results_of_a_commit_may_land_in_parts() {
         let mut commits = Commits::default();
         assert!(commits.take(|| 1).is_none(), "there is nothing to commit");

@@ -152,3 +152,45 @@ impl Kernel {
         self.find_share(id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::spec;
+
+    #[test]
+    fn an_edit_replaces_the_fields_that_it_has_and_no_others() {
+        let old = spec();
+        assert_eq!(Edit::default().on(&old), old);
+        let tag = |text: &str| Tag::new(text).unwrap();
+        let edit = Edit {
+            params: Some(Json::params("{\"a\":1}").unwrap()),
+            needs: Some(Needs::parse("gpu").unwrap()),
+            uses: Some(Uses::parse("gpu=1").unwrap()),
+            avoid: Some(!old.avoid),
+            windows: Some(Windows::parse("08:00-09:00").unwrap()),
+            priority: Some(old.priority + 1),
+            run_at: None,
+            retry: Some(RetryPolicy { max_attempts: old.retry.max_attempts + 1, ..old.retry }),
+            throttle_factor: Some(old.throttle_factor + 1),
+            timeouts: Some(Timeouts { total_ms: Some(1_000), ..old.timeouts }),
+            owner: Some(Some(Owner::new("ann").unwrap())),
+            tags: Some(vec![tag("b"), tag("a"), tag("b")]),
+        };
+        let expected = JobSpec {
+            params: edit.params.clone().unwrap(),
+            needs: edit.needs.clone().unwrap(),
+            uses: edit.uses.clone().unwrap(),
+            avoid: !old.avoid,
+            windows: edit.windows.clone().unwrap(),
+            priority: old.priority + 1,
+            retry: edit.retry.unwrap(),
+            throttle_factor: old.throttle_factor + 1,
+            timeouts: edit.timeouts.unwrap(),
+            owner: edit.owner.clone().unwrap(),
+            tags: [tag("a"), tag("b")].into(),
+            ..old.clone()
+        };
+        assert_eq!(edit.on(&old), expected);
+    }
+}

@@ -337,6 +337,8 @@ fn a_retried_group_is_closed_also_when_the_store_fails_just_then() {
     let ticket = hall.ask_later(Request::RetryGroup { id, name: None });
     let mut refused = false;
     while let Some((number, units)) = hall.held.pop() {
+        let mut new = units.iter().flat_map(|unit| &unit.groups).filter(|write| write.expected == 0);
+        assert!(new.all(|write| write.group.rev == 1), "a new group begins with its first rev");
         let closes =
             |unit: &Unit| unit.inserts.is_empty() && unit.groups.iter().any(|write| write.group.closed);
         let result = match units.iter().any(closes) && !refused {

@@ -235,3 +235,26 @@ impl Profiles {
         self.all().flat_map(|(_, profile)| profile.parked.iter().map(|&(_, vacancy)| vacancy))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_unused_after_its_last_session() {
+        let mut profiles = Profiles::default();
+        let abilities = || Abilities::parse("gpu=2").unwrap();
+        let (one, new) = profiles.join(abilities(), Accepts::default());
+        let (same, again) = profiles.join(abilities(), Accepts::default());
+        assert_eq!((one, new, again), (same, true, false));
+        profiles.part(one);
+        assert_eq!(profiles.idle, 0, "another session has it");
+        profiles.part(one);
+        assert_eq!(profiles.idle, 1);
+        profiles.join(abilities(), Accepts::default());
+        assert_eq!(profiles.idle, 0, "it is used again");
+        profiles.part(one);
+        profiles.sweep();
+        assert!(profiles.get(one).is_none(), "an unused profile is removed");
+    }
+}
