@@ -10,7 +10,7 @@ use crate::id::{GroupId, JobId, LeaseId};
 use crate::json::Json;
 use crate::name::{Key, Owner, QueueName, ScheduleName, Tag, TypeName, WorkerName};
 use crate::needs::{Needs, Uses};
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome, Report};
 use crate::retry::RetryPolicy;
 use crate::state::{Blocked, Lease, Leased, State, StateName};
 use crate::time::Time;
@@ -261,6 +261,14 @@ pub struct PastAttempt {
 }
 
 impl PastAttempt {
+    /// Whether this report ended it. A lost attempt ended without one.
+    #[must_use]
+    pub fn ended_by(&self, report: &Report) -> bool {
+        self.outcome != Outcome::Lost
+            && self.outcome == report.outcome()
+            && report.failure() == Some(&self.failure)
+    }
+
     /// The record of a lease that ended without success.
     pub fn of(claim: u32, lease: Lease, ended_at: Time, outcome: Outcome, failure: Failure) -> PastAttempt {
         PastAttempt {

@@ -8,7 +8,6 @@
 //! Requests, and the results of a large commit, are processed in slices: the output of one slice goes to the store and
 //! to the callers while the kernel works on the next.
 
-mod changes;
 mod commit;
 mod gather;
 mod groups;
@@ -16,6 +15,7 @@ mod job_reply;
 mod mailbox;
 mod replies;
 mod session;
+mod settings;
 mod woken;
 
 use std::collections::VecDeque;
@@ -63,7 +63,7 @@ const PAGE: usize = 5_000;
 /// The reason given by an engine that was shut down.
 const SHUT_DOWN: &str = "it was shut down";
 /// The reason given by an engine whose store reports that this node may no longer be the leader.
-const FALLEN: &str = "another node may speak for the hall by now";
+const LEADERSHIP_LOST: &str = "another node may have become the leader";
 
 /// Why the engine did not start or does not answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -336,9 +336,9 @@ impl Driver {
                 }
             }
             self.more = !commands.is_empty();
-            // Check before any decision: the last contact of this node with the leadership may be long ago.
-            if !self.store.stands() {
-                self.kernel.fall(FALLEN);
+            // Before any decision, check that this node still leads: its last renewal may be long ago.
+            if !self.store.may_lead() {
+                self.kernel.lose_leadership(LEADERSHIP_LOST);
                 break;
             }
             self.woken(woken, &mut taken);
@@ -441,7 +441,7 @@ impl Driver {
         }
     }
 
-    /// Disconnects a worker that does not read its events or is gone; it receives nothing more.
+    /// Sends an event to a session. A worker that is gone or does not read its events is disconnected.
     fn tell(&mut self, session: SessionId, event: SessionEvent) {
         let Some(worker) = self.sessions.get(&session) else { return };
         if worker.send(event).is_err() {

@@ -97,7 +97,7 @@ impl GroupChange {
 #[derive(Debug)]
 pub(crate) struct GroupPending {
     group: Group,
-    /// The request that caused it; none if the engine did.
+    /// The request that caused it; none if the kernel did.
     asked: Option<GroupChange>,
 }
 

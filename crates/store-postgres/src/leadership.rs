@@ -65,7 +65,7 @@ impl Term {
     }
 
     /// Whether this node may act as leader.
-    pub(crate) fn stands(&self) -> bool {
+    pub(crate) fn may_lead(&self) -> bool {
         self.lost.borrow().is_none() && !self.left().is_zero()
     }
 
@@ -89,7 +89,7 @@ impl Term {
     /// Waits for the end of the term, and returns the reason.
     pub(crate) async fn lost(&self) -> String {
         let mut told = self.lost.subscribe();
-        while self.stands() {
+        while self.may_lead() {
             let left = self.left();
             tokio::select! {
                 // The sender lives as long as this borrow.

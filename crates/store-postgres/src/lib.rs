@@ -272,8 +272,8 @@ impl Store for Postgres {
         self.read(move |reads| Box::pin(async move { reads.feed_page(after, limit).await }))
     }
 
-    fn stands(&self) -> bool {
-        self.term.stands()
+    fn may_lead(&self) -> bool {
+        self.term.may_lead()
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

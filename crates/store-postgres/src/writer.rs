@@ -113,7 +113,7 @@ impl Writer {
     /// Executes the next call. If it must wait for sent commits, it stays the next one, and the first of those is
     /// awaited.
     async fn go_on(&mut self, next: Call) {
-        if !self.line.term.stands() {
+        if !self.line.term.may_lead() {
             return next.stop(&self.line.term.why());
         }
         let next = match next {

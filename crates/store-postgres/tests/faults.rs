@@ -195,7 +195,7 @@ fn while_the_database_is_away_the_leadership_ends_with_its_term() {
     cluster.stop_immediate();
     let refused = wait(store.commit(vec![inserting([queued(2, None)])]));
     assert!(matches!(refused, Err(CommitError::Stopped { .. } | CommitError::Unknown { .. })), "{refused:?}");
-    assert!(!store.stands());
+    assert!(!store.may_lead());
     assert_eq!(wait(store.lost()), "the leadership was not renewed in time");
     assert!(wait(store.jobs(vec![fixture::id(1)])).is_err(), "a read gives up in the end");
     cluster.start_again();

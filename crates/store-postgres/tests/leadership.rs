@@ -53,7 +53,7 @@ fn one_node_holds_the_leadership_and_the_others_learn_who() {
         assert_eq!((holder.node, holder.epoch), (node("one"), 1));
         assert!(holder.left_ms <= 600_000);
     }
-    assert!(store.stands());
+    assert!(store.may_lead());
     let seen = wait(two.nodes()).unwrap();
     let names: Vec<_> = seen.iter().map(|seen| (seen.node.name.as_str(), seen.leads)).collect();
     assert_eq!(names, [("one", true), ("two", false)]);
@@ -73,7 +73,7 @@ fn a_leadership_that_is_left_is_free_at_once_and_goes_on_where_it_was() {
     let committed = store.commit(vec![inserting([queued(1, None)])]);
     wait(store.leave());
     assert_eq!(wait(committed).unwrap().feed, Some(1), "what was asked for before the leaving is done");
-    assert!(!store.stands());
+    assert!(!store.may_lead());
     assert_eq!(wait(store.lost()), "the leadership was given back");
     assert!(matches!(insert(&store, 2), Err(CommitError::Stopped { .. })));
     let next = take_as(&two, "two");
@@ -98,7 +98,7 @@ fn a_node_that_was_taken_over_commits_nothing() {
         assert_eq!(message, "another node leads now");
     }
     assert!(matches!(wait(one.take_block(5)), Err(CommitError::Stopped { .. })));
-    assert!(!one.stands());
+    assert!(!one.may_lead());
     assert_eq!(wait(one.lost()), "another node leads now");
     assert_eq!(insert(&two, 3), Ok(Some(2)));
     assert_eq!(present(&two, 9), [1, 3]);
@@ -196,7 +196,7 @@ fn a_leadership_that_is_not_renewed_is_lost_before_it_can_be_taken() {
     let other = Database::open(short(database.url())).unwrap();
     let lost = one.lost();
     let two = take_as(&other, "two");
-    assert!(!one.stands(), "the other has it, so this one must have stopped speaking");
+    assert!(!one.may_lead(), "the other has it, so this one must have stopped speaking");
     assert_eq!(wait(lost), "the leadership was not renewed in time");
     assert!(matches!(insert(&one, 1), Err(CommitError::Stopped { .. })));
     assert_eq!(two.epoch(), 2);
@@ -212,7 +212,7 @@ fn a_leadership_is_renewed_by_itself() {
         let before = until();
         wait_until("a renewal", || until() != before);
     }
-    assert!(store.stands());
+    assert!(store.may_lead());
     let seen = "SELECT seen > started FROM jobhall.nodes";
     assert_eq!(database.sql(seen), "t", "a holder is seen by its renewing");
     expire(&database);

@@ -193,7 +193,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether this store may still write for the hall. If several nodes share the store, another node may lead by now;
     /// cached state is then no longer valid.
-    fn stands(&self) -> bool {
+    fn may_lead(&self) -> bool {
         true
     }
 

@@ -28,7 +28,7 @@ pub const CORE: &[Banned] = &[
     &["rand"],
 ];
 
-/// What `kernel` must not use in addition: it returns log messages instead.
+/// What `kernel` must not use in addition: it notifies an observer instead.
 pub const KERNEL: &[Banned] = &[&["tracing"]];
 
 /// Every banned word in the shipped files; `files` are the sources of one crate, `lists` what it must not use.

@@ -21,7 +21,7 @@ impl ReplyFamily for Waiters {
     type Of<T: Reply> = IdMap<Ticket<T>, Waiter<T>>;
 }
 
-/// All pending requests.
+/// The requests that are not answered yet.
 #[derive(Default)]
 pub(super) struct Replies {
     number: u64,

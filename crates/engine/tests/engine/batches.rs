@@ -1,9 +1,9 @@
-//! What goes into one commit: everything that came while another one was under way, and no crumbs; and in which order its
-//! answers are heard.
+//! Batching: requests that arrive during a commit go into the next one, small commits wait, and answers keep their
+//! order.
 
 use std::sync::Arc;
 
-use crate::paused_store::HeldStore;
+use crate::paused_store::PausedStore;
 use crate::rig::{Hall, job};
 use jobhall_core::{Failure, QueueName, Submitted};
 use jobhall_engine::{Config, Engine, Rejected, Request, StoreReply, Submit, SystemClock};
@@ -11,7 +11,7 @@ use jobhall_store::Committed;
 use tokio::task::JoinHandle;
 
 struct Batches {
-    store: Arc<HeldStore>,
+    store: Arc<PausedStore>,
     engine: Engine,
     before: usize,
 }
@@ -19,7 +19,7 @@ struct Batches {
 impl Batches {
     /// An engine that has its ids, and whose commits are held up from now on.
     async fn begin() -> Batches {
-        let store = HeldStore::new();
+        let store = PausedStore::new();
         let engine = Engine::start(store.clone(), Config::default(), SystemClock::default()).await.unwrap();
         engine.submit_one(job("t")).await.unwrap();
         store.hold_commits();
@@ -67,7 +67,7 @@ async fn a_second_commit_follows_when_it_is_half_as_large_as_the_first() {
     assert_eq!(batches.rows(), [8], "nothing lingers");
     for _ in 0..3 {
         batches.submit(1).await;
-        assert_eq!(batches.rows(), [8], "a crumb waits");
+        assert_eq!(batches.rows(), [8], "a small commit waits");
     }
     batches.submit(1).await;
     assert_eq!(batches.rows(), [8, 4], "the store has its next");
@@ -86,7 +86,7 @@ async fn a_smaller_commit_goes_as_soon_as_the_first_has_ended() {
     batches.end_one().await;
     assert_eq!(batches.rows(), [9, 4]);
     batches.submit(1).await;
-    assert_eq!(batches.rows(), [9, 4], "a crumb of the one under way now");
+    assert_eq!(batches.rows(), [9, 4], "small beside the one in progress");
     batches.submit(1).await;
     assert_eq!(batches.rows(), [9, 4, 2]);
 }
@@ -118,13 +118,13 @@ async fn a_slice_of_many_requests_goes_to_the_store_while_the_others_are_dealt_w
 }
 
 #[tokio::test]
-async fn no_crumb_is_committed_while_more_is_at_hand() {
+async fn a_small_commit_waits_while_requests_are_pending() {
     let batches = Batches::begin().await;
     batches.submit(300).await;
     batches.end_one().await;
     drop(batches.ask(100));
     batches.settle().await;
-    assert_eq!(batches.rows(), [300, 100], "a slice of them alone would be a crumb beside the last");
+    assert_eq!(batches.rows(), [300, 100], "a slice of them alone would be small beside the last");
     (0..9).for_each(|_| batches.store.end_one());
     drop(batches.ask(70));
     tokio::task::yield_now().await;
@@ -133,7 +133,7 @@ async fn no_crumb_is_committed_while_more_is_at_hand() {
 }
 
 #[tokio::test]
-async fn whoever_looks_at_the_whole_finds_all_of_a_commit_that_the_feed_has_told() {
+async fn an_overview_includes_every_commit_that_the_feed_has_published() {
     let batches = Batches::begin().await;
     batches.store.end_one();
     let submit = Submit { jobs: vec![job("t"); 200], name: None };

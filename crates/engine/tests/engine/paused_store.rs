@@ -1,4 +1,4 @@
-//! A store in memory that a test can hold up or let fall.
+//! An in-memory store whose commits a test can pause and whose leadership it can end.
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -11,17 +11,17 @@ use jobhall_store::{
 use tokio::sync::Semaphore;
 
 /// The reference, until someone else may speak for the hall; its commits can be held up.
-pub struct HeldStore {
+pub struct PausedStore {
     memory: Memory,
     fallen: AtomicBool,
     commits: Arc<Semaphore>,
     rows: Mutex<Vec<usize>>,
 }
 
-impl HeldStore {
-    pub fn new() -> Arc<HeldStore> {
+impl PausedStore {
+    pub fn new() -> Arc<PausedStore> {
         let commits = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
-        Arc::new(HeldStore {
+        Arc::new(PausedStore {
             memory: Memory::new(),
             fallen: AtomicBool::new(false),
             commits,
@@ -29,7 +29,7 @@ impl HeldStore {
         })
     }
 
-    pub fn fall(&self) {
+    pub fn lose_leadership(&self) {
         self.fallen.store(true, Ordering::SeqCst);
     }
 
@@ -49,8 +49,8 @@ impl HeldStore {
     }
 }
 
-impl Store for HeldStore {
-    fn stands(&self) -> bool {
+impl Store for PausedStore {
+    fn may_lead(&self) -> bool {
         !self.fallen.load(Ordering::SeqCst)
     }
     fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>> {

@@ -21,7 +21,7 @@ use crate::stats::queues::Tally;
 /// A job as shown to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The job; live attempts are in the engine's state, which may be ahead of the store.
+    /// The job; live attempts are in the kernel's state, which may be ahead of the store.
     pub job: Job,
     /// Ended attempts, oldest first, without the last one of a completed job.
     pub past: Vec<PastAttempt>,
@@ -74,13 +74,13 @@ pub trait Reply: Sized + Send + 'static {
     /// The value for this type.
     fn of<F: ReplyFamily>(values: &mut ByReply<F>) -> &mut F::Of<Self>;
 
-    /// The same as one of all answers.
+    /// This answer as an untyped [`Answer`].
     fn untyped(self) -> Answer;
 }
 
-/// Types that depend on the type of a reply.
+/// A family of types, one for each type of answer; for example, the map of its waiters.
 pub trait ReplyFamily {
-    /// The one for this type.
+    /// The member for answers of type `T`.
     type Of<T: Reply>: Default;
 }
 
@@ -365,7 +365,7 @@ pub enum Rejected {
     /// The store lost the result of the write; a restart shows whether it was written.
     #[error("stopped, and it is unknown whether this was stored: {0}")]
     Unknown(String),
-    /// The engine has stopped.
+    /// The kernel has stopped.
     #[error("the engine has stopped: {0}")]
     Stopped(String),
     /// Other requests changed the same object repeatedly.

@@ -1,6 +1,6 @@
-//! Configurable numbers of the engine.
+//! The configuration of the kernel, with its defaults.
 
-/// The configuration of the engine.
+/// The configuration of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How long a session lives without a renewal.

@@ -65,6 +65,6 @@ pub enum Effect {
     SessionEnded(SessionId),
     /// A live attempt has changed; its state may not be stored yet.
     Live(JobId, StateName),
-    /// The engine cannot continue.
+    /// The kernel cannot continue.
     Stop(String),
 }

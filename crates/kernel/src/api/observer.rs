@@ -3,7 +3,7 @@
 use jobhall_core::{AttemptId, Job, JobId, Leased, Step};
 use jobhall_store::CommitError;
 
-/// Is notified of what was stored. By default it ignores everything.
+/// Is notified of stored changes and of failed writes. The default methods do nothing.
 pub trait Observer: Send {
     /// A job was stored.
     fn submitted(&self, _job: &Job) {}
@@ -18,5 +18,5 @@ pub trait Observer: Send {
     fn write_failed(&self, _error: &CommitError) {}
 }
 
-/// The observer of a kernel without one.
+/// An observer that ignores everything.
 impl Observer for () {}

@@ -50,6 +50,12 @@ pub struct AttemptRef {
     pub lease: LeaseId,
 }
 
+impl AttemptRef {
+    pub(crate) fn job(&self) -> JobId {
+        self.attempt.job
+    }
+}
+
 /// Defines all requests, with and without the tickets for their answers. A request names in parentheses what it is
 /// about, in braces its fields, and then the type of its answer.
 macro_rules! requests {

@@ -1,8 +1,7 @@
 //! External work: a worker only starts it, and its outcome is reported from outside.
 
 use jobhall_core::{
-    Decision, Event, Failure, JobId, JobStatus, Outcome, PastAttempt, Report, State, StateName, WaitFor,
-    transition,
+    Decision, Event, Failure, JobId, JobStatus, PastAttempt, Report, State, StateName, WaitFor, transition,
 };
 
 use crate::api::answer::Rejected;
@@ -67,7 +66,7 @@ impl Kernel {
     }
 
     /// The same for a completed job: the report that ended it may be repeated.
-    pub(crate) fn finish_completed(
+    pub(crate) fn complete_completed(
         &mut self,
         id: JobId,
         attempt: Option<u32>,
@@ -120,7 +119,5 @@ fn said_before(past: &[PastAttempt], attempt: Option<u32>, report: &Report) -> b
         Some(attempt) => attempt.checked_sub(1).and_then(|at| past.get(at as usize)),
         None => past.last(),
     };
-    let same =
-        |past: &PastAttempt| past.outcome == report.outcome() && report.failure() == Some(&past.failure);
-    meant.is_some_and(|past| past.outcome != Outcome::Lost && same(past))
+    meant.is_some_and(|past| past.ended_by(report))
 }

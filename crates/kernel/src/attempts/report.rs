@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use jobhall_core::bounds::INDICATORS;
 use jobhall_core::{
-    AttemptId, Decision, Event, IllegalTransition, Indicator, JobId, Lease, LeaseId, Outcome, PastAttempt,
-    Report, State, StateName, Step, StopWhy, transition,
+    AttemptId, Decision, Event, Indicator, JobId, Lease, LeaseId, Outcome, PastAttempt, Report, State,
+    StateName, Step, StopWhy, transition,
 };
 use jobhall_store::Unit;
 
@@ -209,8 +209,7 @@ impl Kernel {
         };
         match transition(&entry.life, event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Nothing),
-            Ok(Decision::Same) | Err(IllegalTransition::Illegal { .. }) => {}
-            Err(_) => {}
+            Ok(Decision::Same) | Err(_) => {}
         }
     }
 
@@ -256,10 +255,8 @@ fn merge(known: &mut Vec<Indicator>, news: &[Indicator]) {
 fn repeats_past(past: &PastAttempt, of: &AttemptRef, report: Option<&Report>) -> bool {
     let own = past.claim == of.attempt.claim && past.lease == of.lease && past.worker == of.worker;
     // A worker that only started the work reported no more than that; one that was timed out may have reported
-    // anything.
-    let same = report.is_none_or(|report| {
-        let timed_out = past.outcome == Outcome::TimedOut && !report.outcome().is_success();
-        timed_out || (past.outcome == report.outcome() && report.failure() == Some(&past.failure))
-    });
+    // anything but a success.
+    let late = |report: &Report| past.outcome == Outcome::TimedOut && !report.outcome().is_success();
+    let same = report.is_none_or(|report| late(report) || past.ended_by(report));
     own && past.outcome != Outcome::Lost && same
 }

@@ -119,6 +119,19 @@ impl Kernel {
         self.make_free(id);
     }
 
+    fn step_undone(&mut self, pending: StepPending, refused: Rejected) {
+        let StepPending { task, released, follow_up, .. } = pending;
+        let id = task.id;
+        if let Some(job) = follow_up {
+            self.ids.ended(job.id);
+        }
+        self.give_up(task, refused);
+        self.make_free(id);
+        if let Some((next, _)) = released {
+            self.make_free(next);
+        }
+    }
+
     /// Decides a task again, a limited number of times. It precedes tasks that wait for the job.
     fn again(&mut self, task: JobTask) {
         if task.rounds >= ROUNDS {
@@ -132,7 +145,7 @@ impl Kernel {
         }
     }
 
-    /// Answers a request with the rejection; a task of the engine itself is tried again later.
+    /// Answers a request with the rejection; a task of the kernel itself is tried again later.
     pub(crate) fn give_up(&mut self, task: impl Into<Task>, refused: Rejected) {
         match self.reject(task.into(), refused) {
             None => {}
@@ -148,18 +161,7 @@ impl Kernel {
     pub(crate) fn undone(&mut self, pending: Pending, error: &CommitError) {
         let refused = storage(error);
         match pending {
-            Pending::Step(pending) => {
-                let StepPending { task, released, follow_up, .. } = *pending;
-                let id = task.id;
-                if let Some(job) = follow_up {
-                    self.ids.ended(job.id);
-                }
-                self.give_up(task, refused);
-                self.make_free(id);
-                if let Some((next, _)) = released {
-                    self.make_free(next);
-                }
-            }
+            Pending::Step(pending) => self.step_undone(*pending, refused),
             Pending::Claim(pending) => self.claim_undone(*pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
@@ -178,7 +180,7 @@ impl Kernel {
         }
     }
 
-    /// The store could not write: matching pauses, or the engine stops if the store has stopped.
+    /// The store could not write: matching pauses, or the kernel stops if the store has stopped.
     pub(crate) fn storage_failed(&mut self, error: &CommitError) {
         self.commits.failed(self.env.mono(), error.to_string());
         self.env.observer().write_failed(error);
@@ -203,7 +205,7 @@ impl Kernel {
         waiting.extend(self.ids.take_waiting());
         waiting.extend(self.relations.take_waiting());
         for task in waiting {
-            // The engine's own tasks end with it.
+            // The kernel's own tasks end with it.
             let _ = self.reject(task, Rejected::Stopped(message.to_owned()));
         }
         self.refuse_pending_reads(message);
@@ -213,8 +215,8 @@ impl Kernel {
         }
     }
 
-    /// Another node may be the leader. The result of the units in flight is unknown here.
-    pub fn fall(&mut self, message: &str) {
+    /// Stops because another node may lead. The results of the units in flight are unknown.
+    pub fn lose_leadership(&mut self, message: &str) {
         self.stop(message);
         let error = CommitError::Unknown { message: message.to_owned() };
         for pending in self.commits.take_in_flight() {

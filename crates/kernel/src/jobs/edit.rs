@@ -124,8 +124,8 @@ impl Kernel {
         }
     }
 
-    /// Cancels, holds, releases or edits a completed job, which never changes: it is as good if it repeats what ended
-    /// the job, and a conflict otherwise.
+    /// Answers a cancel, hold, release or edit of a completed job. The job does not change: a request that repeats what
+    /// ended it succeeds, any other is a conflict.
     pub(crate) fn change_completed(&mut self, id: JobId, event: &Event<'_>, to: Ticket<StateName>) {
         let state = match self.jobs.completed(id) {
             Some((job, _)) => {

@@ -1,4 +1,4 @@
-//! Showing a job: the stored row, combined with the engine's state of a live attempt.
+//! Showing a job: the stored row, combined with the kernel's state of a live attempt.
 
 use jobhall_core::Job;
 

@@ -6,7 +6,7 @@ use super::task::{HallTask, JobTask, JobWork, Task};
 use super::{AgendaItem, Kernel, ROUNDS};
 use crate::api::answer::Rejected;
 use crate::api::effect::{Effect, SessionId};
-use crate::api::request::{AttemptRef, HallRequest, JobRequest, SessionRequest};
+use crate::api::request::{HallRequest, JobRequest, SessionRequest};
 use crate::groups::GroupChange;
 use crate::jobs::edit::Edit;
 use crate::jobs::entry::Busy;
@@ -52,7 +52,7 @@ impl Kernel {
     fn run(&mut self, task: Task) {
         if let Some(why) = self.commits.stopped() {
             let refused = Rejected::Stopped(why.to_owned());
-            // The engine's own tasks end with it.
+            // The kernel's own tasks end with it.
             let _ = self.reject(task, refused);
             return;
         }
@@ -67,7 +67,7 @@ impl Kernel {
         }
     }
 
-    /// Rejects the request behind a task; returns the task if it is the engine's own.
+    /// Rejects the request behind a task; returns the task if it is the kernel's own.
     pub(crate) fn reject(&mut self, task: Task, why: Rejected) -> Option<Task> {
         let answer = match &task {
             Task::Job(JobTask { work: JobWork::Request(request), .. }) => request.rejected(why),
@@ -131,7 +131,7 @@ impl Kernel {
         }
     }
 
-    /// A task about a completed or unknown job. The engine's own tasks are over with their job.
+    /// A task about a completed or unknown job. The kernel's own tasks are over with their job.
     fn run_closed(&mut self, task: JobTask) {
         match &task.work {
             JobWork::Request(request) => {
@@ -192,7 +192,7 @@ impl Kernel {
             JobRequest::Hold { to } => self.change_completed(id, &Event::Hold, to),
             JobRequest::Release { to } => self.change_completed(id, &Event::Release, to),
             JobRequest::Complete { attempt, report, to } => {
-                let state = self.finish_completed(id, attempt, &report);
+                let state = self.complete_completed(id, attempt, &report);
                 self.answer(to, state);
             }
         }
@@ -283,12 +283,5 @@ impl Kernel {
             SessionRequest::CloseSession { to } => (to, self.close_session(session)),
         };
         self.answer(to, result);
-    }
-}
-
-impl AttemptRef {
-    /// Its job.
-    pub(crate) fn job(&self) -> JobId {
-        self.attempt.job
     }
 }

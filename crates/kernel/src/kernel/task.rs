@@ -130,7 +130,7 @@ impl From<TypedRequest> for Task {
         match request {
             TypedRequest::Job(id, request) => JobWork::Request(request).on(id),
             TypedRequest::Attempt(of, request) => {
-                let id = of.attempt.job;
+                let id = of.job();
                 JobWork::Attempt(of, request).on(id)
             }
             TypedRequest::Session(session, request) => Task::Hall(HallTask::Session(session, request)),

@@ -16,7 +16,7 @@ use crate::upkeep;
 /// Number of queues named in [`Counts`]; the others are added up.
 pub const NAMED_QUEUES: usize = 100;
 
-/// How long a failed write is reported. An idle engine, which writes nothing, would otherwise never be healthy again.
+/// How long a failed write is reported. An idle kernel, which writes nothing, would otherwise never be healthy again.
 pub const TROUBLE_MS: u64 = 10_000;
 
 /// Numbers by outcome.

@@ -489,13 +489,13 @@ fn a_lent_place_has_one_user_after_a_restart_too() {
     let second = hall.call("w", &parent, "second", job("p")).unwrap().id;
     hall.wait("w", &parent);
     let child = hall.take_one("w");
-    assert_eq!(child.attempt.job, first, "it stands on the place of the one that waits");
+    assert_eq!(child.attempt.job, first, "it uses the place that the waiting job lends");
     hall.accept("w", &child).unwrap();
     hall.pass(2_000);
     let mut hall = hall.restart(Config::default());
     let session = hall.come_back("w", &[&parent, &child]);
     hall.vacancy(session, 1);
-    assert!(hall.assignments().is_empty(), "somebody stands there");
+    assert!(hall.assignments().is_empty(), "the place is in use");
     hall.report("w", &child, passed()).unwrap();
     let next = hall.assignments();
     assert_eq!(next.iter().map(|(_, held)| held.attempt.job).collect::<Vec<_>>(), [second]);

@@ -106,7 +106,7 @@ fn a_place_is_lent_to_what_an_awaited_job_comes_after() {
     assert_eq!((hall.state(before), hall.state(child)), (StateName::Queued, StateName::Blocked));
     let ticket = hall.wait("w", &held);
     slots.look(&mut hall);
-    assert_eq!(hall.state(before), StateName::Accepted, "it stands on the place of the one that waits");
+    assert_eq!(hall.state(before), StateName::Accepted, "it uses the place that the waiting job lends");
     slots.end(&mut hall, before);
     slots.end(&mut hall, child);
     assert_eq!(over(&mut hall, ticket), Some(vec![child]));

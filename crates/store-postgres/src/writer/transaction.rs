@@ -103,7 +103,7 @@ impl Line {
     pub(super) async fn connected(&mut self) -> Result<Arc<ClientWrapper>, CommitError> {
         let mut pause = FIRST_PAUSE;
         loop {
-            if !self.term.stands() {
+            if !self.term.may_lead() {
                 return Err(CommitError::Stopped { message: self.term.why() });
             }
             if let Some(client) = self.client.take().filter(|client| !client.is_closed()) {
@@ -278,7 +278,7 @@ impl Line {
 
     /// Releases the leadership, so that the next node does not have to wait for the end of the term.
     pub(super) async fn leave(&mut self) {
-        if !self.term.stands() {
+        if !self.term.may_lead() {
             return;
         }
         if let Ok(client) = self.connected().await {

@@ -1,13 +1,13 @@
-//! An engine whose store stands no more says nothing more, not even what it remembers.
+//! An engine that may have lost the leadership answers nothing, not even from memory.
 
-use crate::paused_store::HeldStore;
+use crate::paused_store::PausedStore;
 use crate::rig::{job, passed, worker};
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_engine::{Config, Engine, Rejected, SessionEvent, SystemClock};
 
 #[tokio::test]
-async fn an_engine_whose_store_stands_no_more_renews_nothing_and_tells_why_it_stopped() {
-    let store = HeldStore::new();
+async fn an_engine_that_may_not_lead_renews_nothing_and_reports_why_it_stopped() {
+    let store = PausedStore::new();
     let engine = Engine::start(store.clone(), Config::default(), SystemClock::default()).await.unwrap();
     let opened = engine.open_session(worker("w"), Abilities::default(), Accepts::default(), Vec::new());
     let mut session = opened.await.unwrap();
@@ -19,7 +19,7 @@ async fn an_engine_whose_store_stands_no_more_renews_nothing_and_tells_why_it_st
         }
     };
     session.renew().await.unwrap();
-    store.fall();
+    store.lose_leadership();
     assert!(matches!(session.renew().await, Err(Rejected::Stopped(_))));
     let why = engine.stopped().await;
     assert!(why.contains("another node"), "{why}");
@@ -29,8 +29,8 @@ async fn an_engine_whose_store_stands_no_more_renews_nothing_and_tells_why_it_st
 }
 
 #[tokio::test]
-async fn what_was_on_its_way_when_the_store_fell_is_answered_as_unknown() {
-    let store = HeldStore::new();
+async fn commits_in_flight_when_leadership_is_lost_are_answered_as_unknown() {
+    let store = PausedStore::new();
     let engine = Engine::start(store.clone(), Config::default(), SystemClock::default()).await.unwrap();
     engine.submit_one(job("t")).await.unwrap();
     store.hold_commits();
@@ -38,7 +38,7 @@ async fn what_was_on_its_way_when_the_store_fell_is_answered_as_unknown() {
     let falling = async {
         // The second request is answered from memory, so the first was taken before it.
         engine.counts().await.unwrap();
-        store.fall();
+        store.lose_leadership();
         engine.counts().await
     };
     let (submitted, counted) = tokio::join!(submitting, falling);
@@ -47,8 +47,8 @@ async fn what_was_on_its_way_when_the_store_fell_is_answered_as_unknown() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_told_to_stop_says_so() {
-    let engine = Engine::start(HeldStore::new(), Config::default(), SystemClock::default()).await.unwrap();
+async fn an_engine_that_is_stopped_reports_it() {
+    let engine = Engine::start(PausedStore::new(), Config::default(), SystemClock::default()).await.unwrap();
     let watched = engine.clone();
     let watching = tokio::spawn(async move { watched.stopped().await });
     engine.stop().await;
