@@ -85,9 +85,10 @@ impl Places {
         self.taken = self.taken - before + self.chain(id);
     }
 
-    /// Leaves its place. The job that has borrowed it keeps it from now on.
-    pub fn leave(&mut self, id: JobId) {
-        let Some(place) = self.jobs.remove(id) else { return };
+    /// Leaves its place. The job that has borrowed it keeps it from now on. Returns the job whose place is no longer
+    /// borrowed.
+    pub fn leave(&mut self, id: JobId) -> Option<JobId> {
+        let place = self.jobs.remove(id)?;
         let parts = [place.on, place.lent_to].into_iter().flatten().map(|id| self.chain(id));
         let before = parts.fold(u64::from(place.weight), u64::max);
         if let Some(below) = place.on.and_then(|on| self.jobs.get_mut(on)) {
@@ -98,6 +99,7 @@ impl Places {
         }
         let rest = place.on.or(place.lent_to).map_or(0, |id| self.chain(id));
         self.taken = self.taken - before + rest;
+        place.on.filter(|_| place.lent_to.is_none())
     }
 
     /// What the chain of this job takes: the weight of its heaviest job.

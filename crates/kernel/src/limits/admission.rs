@@ -8,10 +8,11 @@
 
 #[cfg(test)]
 mod alone;
+mod lending;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jobhall_core::limits::Limit;
@@ -280,15 +281,15 @@ impl Kernel {
         }
     }
 
-    /// Reverts the limits of a failed claim.
-    pub(crate) fn give_back_limits(&mut self, id: JobId, version: u64) {
+    /// Reverts the limits of a failed claim. Returns the jobs whose places it had borrowed.
+    pub(crate) fn give_back_limits(&mut self, id: JobId, version: u64) -> Vec<JobId> {
         let now = self.env.mono();
-        let Some(entry) = self.jobs.get_mut(id) else { return };
-        if let Some(share) = entry.share.get().filter(|_| entry.taken) {
-            self.admission.limits.give_back(id, share, version, now);
-        }
+        let Some(entry) = self.jobs.get_mut(id) else { return Vec::new() };
+        let share = entry.share.get().filter(|_| entry.taken);
+        let free = share.map(|share| self.admission.limits.give_back(id, share, version, now));
         entry.taken = false;
         self.share_known(id);
+        free.unwrap_or_default()
     }
 
     /// The job was stored: it has places exactly while it is leased.
@@ -298,8 +299,8 @@ impl Kernel {
         let taken = std::mem::replace(&mut entry.taken, leased);
         let Some(share) = entry.share.get() else { return };
         if taken && !leased {
-            self.admission.limits.leave(id, share);
-            self.help_borrowers(id);
+            let free = self.admission.limits.leave(id, share);
+            self.help_borrowers(id, free);
         } else if leased && !taken {
             self.admission.limits.occupy(id, share);
         }
@@ -307,10 +308,12 @@ impl Kernel {
 
     /// A job is no longer open.
     pub(crate) fn forget_limits(&mut self, id: JobId, share: Shared, taken: bool) {
-        if let Shared::Of(share) = share {
-            self.admission.limits.drop_share(taken.then_some(id), &share, &[], self.env.mono());
-        }
-        self.help_borrowers(id);
+        let now = self.env.mono();
+        let free = match share {
+            Shared::Of(share) => self.admission.limits.drop_share(taken.then_some(id), &share, &[], now),
+            Shared::Free | Shared::Unread => Vec::new(),
+        };
+        self.help_borrowers(id, free);
         self.admission.limits.forget(id);
         self.share_known(id);
     }
@@ -372,6 +375,8 @@ impl Kernel {
                 self.age_head(class);
             }
             self.forget_specs();
+            // Its place may no longer be borrowed.
+            self.look_at_wait(id);
         }
     }
 
@@ -398,64 +403,6 @@ impl Kernel {
         if self.admission.reading.remove(&id) {
             self.read_shares();
         }
-    }
-
-    /// Lends the places of a job that waits for others to those jobs; each place has one borrower at a time. Call it
-    /// again when the job waits for more.
-    pub(crate) fn lend(&mut self, lender: JobId, borrowers: &[JobId]) {
-        self.admission.limits.lend(lender, borrowers);
-        self.help(lender);
-    }
-
-    /// At start, once all waits are known: a leased job borrows a place that is lent to it, as before. Jobs that wait
-    /// for fewer others go first, so that a chain is built from its end.
-    pub(crate) fn stand_on_lent(&mut self) {
-        let limits = &self.admission.limits;
-        let leased = self.jobs.iter().filter(|(_, entry)| entry.taken).map(|(id, _)| id);
-        let lent = leased.map(|id| (limits.lenders(id).len(), id)).filter(|(lenders, _)| *lenders > 0);
-        let lent: BTreeSet<_> = lent.collect();
-        for (_, id) in lent {
-            if let Some(share) = self.jobs.get(id).and_then(|entry| entry.share.get()) {
-                self.admission.limits.leave(id, share);
-                self.admission.limits.occupy(id, share);
-            }
-        }
-    }
-
-    /// Returns the job that has borrowed a place of this job and must leave it before this job resumes.
-    pub(crate) fn borrower(&self, lender: JobId) -> Option<JobId> {
-        let share = self.jobs.get(lender).and_then(|entry| entry.share.get())?;
-        self.admission.limits.lent_to(lender, share)
-    }
-
-    /// Ends the lending of a job that resumes or no longer waits.
-    pub(crate) fn end_lending(&mut self, lender: JobId) {
-        self.admission.limits.end_lending(lender);
-    }
-
-    /// A job left the places it may have borrowed: the lender may resume, or other jobs may borrow them.
-    fn help_borrowers(&mut self, id: JobId) {
-        for lender in self.admission.limits.lenders(id) {
-            self.look_at_wait(lender);
-            self.help(lender);
-        }
-    }
-
-    /// Of the jobs that wait where a place of this job is free, the first of each class looks for a vacancy.
-    pub(crate) fn help(&mut self, lender: JobId) {
-        let mut first = BTreeMap::new();
-        for &id in self.admission.limits.borrowers(lender) {
-            let Some(entry) = self.jobs.get(id) else { continue };
-            let Placed::Limited(at) = entry.placed else { continue };
-            if self.admission.limits.has_free_place(at, lender) {
-                let rank = rank(id, entry);
-                first
-                    .entry(entry.class)
-                    .and_modify(|known: &mut _| *known = rank.min(*known))
-                    .or_insert(rank);
-            }
-        }
-        first.into_values().for_each(|rank| self.replace(rank.id));
     }
 }
 

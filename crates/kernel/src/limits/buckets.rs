@@ -130,14 +130,21 @@ impl Limits {
     }
 
     /// Removes a job from its buckets, except those in its new share. `holder` is the job itself if it may have places
-    /// in them.
-    pub fn drop_share(&mut self, holder: Option<JobId>, share: &Share, kept: &[BucketId], now: Mono) {
+    /// in them. Returns the jobs whose places it had borrowed.
+    pub fn drop_share(
+        &mut self,
+        holder: Option<JobId>,
+        share: &Share,
+        kept: &[BucketId],
+        now: Mono,
+    ) -> Vec<JobId> {
+        let mut free = Vec::new();
         for &at in &share.buckets {
             let Some(bucket) = self.buckets.get_mut(&at) else { continue };
             bucket.members -= 1;
             if !kept.contains(&at) {
                 if let Some(id) = holder {
-                    bucket.places.leave(id);
+                    free.extend(bucket.places.leave(id));
                 }
                 if bucket.has_waiting() {
                     self.dirty.insert(at);
@@ -147,6 +154,7 @@ impl Limits {
                 self.settle_idle(at, now);
             }
         }
+        free
     }
 
     /// Keeps a bucket without jobs until its rate is full again.
@@ -253,28 +261,32 @@ impl Limits {
         }
     }
 
-    /// Releases the places of a job that is no longer leased.
-    pub fn leave(&mut self, id: JobId, share: &Share) {
+    /// Releases the places of a job that is no longer leased. Returns the jobs whose places it had borrowed.
+    pub fn leave(&mut self, id: JobId, share: &Share) -> Vec<JobId> {
+        let mut free = Vec::new();
         for &at in &share.buckets {
             if let Some(bucket) = self.buckets.get_mut(&at) {
-                bucket.places.leave(id);
+                free.extend(bucket.places.leave(id));
                 if bucket.has_waiting() {
                     self.dirty.insert(at);
                 }
             }
         }
+        free
     }
 
     /// Reverts a claim that failed and that was made under this version of the limits. Tokens taken under another
-    /// version are not returned, because there may have been none.
-    pub fn give_back(&mut self, id: JobId, share: &Share, version: u64, now: Mono) {
+    /// version are not returned, because there may have been none. Returns the jobs whose places it had borrowed.
+    pub fn give_back(&mut self, id: JobId, share: &Share, version: u64, now: Mono) -> Vec<JobId> {
         let same = version == self.version;
+        let mut free = Vec::new();
         for &at in &share.buckets {
             if let Some(bucket) = self.buckets.get_mut(&at) {
-                bucket.give_back(id, if same { share.weight } else { 0 }, now);
+                free.extend(bucket.give_back(id, if same { share.weight } else { 0 }, now));
                 self.mark_dirty(at);
             }
         }
+        free
     }
 
     /// Queues a job in this bucket.

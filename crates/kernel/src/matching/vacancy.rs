@@ -385,9 +385,10 @@ impl Kernel {
     }
 
     pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
-        self.give_back_limits(pending.id, pending.version);
+        let lenders = self.give_back_limits(pending.id, pending.version);
         self.make_free(pending.id);
         self.give_back(pending.reserved);
+        self.help_lenders(lenders);
     }
 
     /// Ends a vacancy for new jobs. It is removed once none of its claims is in flight.

@@ -13,6 +13,7 @@ mod groups;
 mod guards;
 mod interleavings;
 mod leases;
+mod lent_places;
 mod life;
 mod limits;
 mod matching;

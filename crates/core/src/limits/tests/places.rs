@@ -106,6 +106,17 @@ fn whoever_stands_on_a_place_has_it_when_the_lender_leaves() {
     assert_eq!((places.taken(), places.is_empty()), (0, true));
 }
 
+#[test]
+fn a_place_is_free_when_the_last_job_of_its_chain_leaves() {
+    let mut places = Places::default();
+    places.take(id(1), 1);
+    places.take_on(id(1), id(2), 1);
+    places.take_on(id(2), id(3), 1);
+    assert_eq!(places.leave(id(2)), None, "job 3 keeps the place");
+    assert_eq!((places.leave(id(3)), places.leave(id(3))), (Some(id(1)), None));
+    assert_eq!(places.leave(id(1)), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 

@@ -134,13 +134,15 @@ impl Bucket {
     }
 
     /// Returns what a failed claim took. Its tokens are returned only if no other job took any after it: later jobs
-    /// also used what was refilled meanwhile, and both together could exceed the burst.
-    pub fn give_back(&mut self, id: JobId, weight: u32, now: Mono) {
-        self.places.leave(id);
+    /// also used what was refilled meanwhile, and both together could exceed the burst. Returns the job whose place it
+    /// had borrowed.
+    pub fn give_back(&mut self, id: JobId, weight: u32, now: Mono) -> Option<JobId> {
+        let free = self.places.leave(id);
         if let Some(tokens) = self.tokens.as_mut().filter(|_| self.last == Some(id)) {
             tokens.give_back(weight, now.0);
             self.last = None;
         }
+        free
     }
 
     /// Queues a job here.
