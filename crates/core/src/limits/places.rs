@@ -8,6 +8,8 @@
 //!   grandparent (waits) ◀── parent (waits, on lent place) ◀── child (runs, on lent place)     one place
 //! ```
 
+use std::collections::BTreeMap;
+
 use super::holders::{Holders, Place};
 use crate::id::JobId;
 
@@ -39,6 +41,11 @@ impl Places {
     /// Whether this job has a place.
     pub fn has(&self, id: JobId) -> bool {
         self.jobs.get(id).is_some()
+    }
+
+    /// The borrowed places: the lender, by borrower.
+    pub fn borrowed(&self) -> BTreeMap<JobId, JobId> {
+        self.jobs.iter().filter_map(|(id, place)| Some((id, place.on?))).collect()
     }
 
     /// The job that has borrowed the place of this job.
@@ -100,6 +107,23 @@ impl Places {
         let rest = place.on.or(place.lent_to).map_or(0, |id| self.chain(id));
         self.taken = self.taken - before + rest;
         place.on.filter(|_| place.lent_to.is_none())
+    }
+
+    /// Replaces which job has borrowed the place of which: the lender, by borrower. A lender has one borrower, and
+    /// there is no cycle.
+    pub fn set_borrowed(&mut self, lender_of: &BTreeMap<JobId, JobId>) {
+        let holders = self.holders();
+        for &(id, weight) in &holders {
+            let on = lender_of.get(&id).copied();
+            self.jobs.insert(id, Place { weight, on, lent_to: None });
+        }
+        for (&borrower, &lender) in lender_of {
+            if let Some(place) = self.jobs.get_mut(lender) {
+                place.lent_to = Some(borrower);
+            }
+        }
+        let first = holders.iter().filter(|(id, _)| !lender_of.contains_key(id));
+        self.taken = first.map(|(id, _)| self.chain(*id)).sum();
     }
 
     /// What the chain of this job takes: the weight of its heaviest job.

@@ -370,6 +370,10 @@ impl Kernel {
             self.unplace(id);
             self.find_share(id);
         }
+        // Otherwise a place whose borrower is counted separately would be lent a second time.
+        let mut buckets = self.buckets_of_leased(&ids);
+        buckets.retain(|at| self.admission.limits.is_exceeded(*at));
+        self.admission.limits.borrow_again(&buckets);
         for id in ids {
             if let Some(class) = self.put(id) {
                 self.age_head(class);

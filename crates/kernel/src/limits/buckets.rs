@@ -8,6 +8,7 @@
 //! tokens, so it is never exceeded. A bucket without jobs is removed once its rate is full again; a few thousand
 //! buckets without a rate are kept.
 
+mod borrowing;
 mod bucket;
 mod lending;
 mod rules;
@@ -256,7 +257,7 @@ impl Limits {
         let lenders = self.lending.lenders(id);
         for &at in &share.buckets {
             if let Some(bucket) = self.buckets.get_mut(&at) {
-                bucket.occupy(id, share.weight, lenders);
+                bucket.occupy_leased(id, share.weight, lenders);
             }
         }
     }

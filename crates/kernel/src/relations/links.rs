@@ -137,16 +137,40 @@ impl Kernel {
         if !over.is_empty() {
             self.send(jobhall_store::Unit { unlinked: over, ..Default::default() }, Pending::Unlinked);
         }
-        for job in std::mem::take(&mut self.relations.sub_jobs) {
+        let sub_jobs = std::mem::take(&mut self.relations.sub_jobs);
+        for &job in &sub_jobs {
             self.enqueue(JobWork::Orphan.on(job));
         }
+        self.restore_waits(&sub_jobs);
+    }
+
+    fn restore_waits(&mut self, sub_jobs: &[JobId]) {
         let waiting = self.jobs.iter().filter(|(_, entry)| entry.waits_for_jobs());
         let mut waiting: Vec<_> = waiting.map(|(id, _)| id).collect();
+        if waiting.is_empty() {
+            return;
+        }
         waiting.sort_unstable();
-        for id in waiting {
+        for &id in &waiting {
             self.wait_again(id);
         }
-        self.stand_on_lent();
+        let submitted = self.by_parent(sub_jobs);
+        for id in waiting {
+            self.lend_to_leased(id, &submitted);
+        }
+        self.restore_borrowed();
+    }
+
+    /// These jobs by the job that submitted them, which may have ended.
+    fn by_parent(&self, sub_jobs: &[JobId]) -> BTreeMap<JobId, Vec<JobId>> {
+        let mut by_parent: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for &job in sub_jobs {
+            let spec = self.jobs.get(job).and_then(|entry| entry.spec.as_ref());
+            if let Some(parent) = spec.and_then(|spec| spec.parent) {
+                by_parent.entry(parent).or_default().push(job);
+            }
+        }
+        by_parent
     }
 
     /// A job has ended: cancels the sub-jobs that no other job wants.

@@ -4,7 +4,7 @@
 //! jobs are kept in memory only: after a restart they are all sub-jobs of the attempt's job, until the worker repeats
 //! its request.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::bounds::WAITERS;
 use jobhall_core::{AttemptId, Decision, Event, JobId, State, transition};
@@ -178,19 +178,38 @@ impl Kernel {
     fn behind_all(&self, id: JobId) -> Vec<JobId> {
         let (mut found, mut next) = (BTreeSet::new(), vec![id]);
         while let Some(id) = next.pop().filter(|_| found.len() < LENT) {
-            let awaited =
-                self.relations.waits.get(&id).into_iter().flat_map(|wait| wait.open.iter().copied());
-            let entry = self.jobs.get(id);
-            let blocked = entry.filter(|entry| matches!(entry.life.state, State::Blocked(_)));
-            let after = blocked.and_then(|entry| entry.spec.as_ref()).map_or(&[][..], |spec| &spec.after);
-            let holder = blocked.and_then(|entry| match entry.life.state {
-                State::Blocked(blocked) => blocked.holder,
-                _ => None,
-            });
-            let all = awaited.chain(after.iter().copied()).chain(holder);
+            let all = self.behind(id).into_iter();
             next.extend(all.filter(|job| self.jobs.contains(*job) && found.insert(*job)));
         }
         found.into_iter().collect()
+    }
+
+    /// The jobs that must end before a waiting attempt or a blocked job can continue.
+    fn behind(&self, id: JobId) -> Vec<JobId> {
+        let awaited = self.relations.waits.get(&id).into_iter().flat_map(|wait| wait.open.iter().copied());
+        let entry = self.jobs.get(id);
+        let blocked = entry.filter(|entry| matches!(entry.life.state, State::Blocked(_)));
+        let after = blocked.and_then(|entry| entry.spec.as_ref()).map_or(&[][..], |spec| &spec.after);
+        let holder = blocked.and_then(|entry| match entry.life.state {
+            State::Blocked(blocked) => blocked.holder,
+            _ => None,
+        });
+        awaited.chain(after.iter().copied()).chain(holder).collect()
+    }
+
+    /// At start: lends the places of a waiting attempt to the leased jobs that may have borrowed one before. These are
+    /// also the sub-jobs of a job that waits no longer: it will be tried again, or has ended. A job that waits for the
+    /// attempt is none of them: neither could resume. `submitted` has the sub-jobs by the job that submitted them.
+    pub(crate) fn lend_to_leased(&mut self, lender: JobId, submitted: &BTreeMap<JobId, Vec<JobId>>) {
+        let (mut found, mut next) = (BTreeSet::from([lender]), vec![lender]);
+        while let Some(id) = next.pop().filter(|_| found.len() < LENT) {
+            let asked = self.relations.links.of(id).chain(submitted.get(&id).into_iter().flatten().copied());
+            next.extend(asked.chain(self.behind(id)).filter(|job| found.insert(*job)));
+        }
+        let waiters = self.lenders(lender);
+        found.retain(|id| !waiters.contains(id) && self.jobs.get(*id).is_some_and(|entry| entry.is_leased()));
+        let leased: Vec<_> = found.into_iter().collect();
+        self.lend(lender, &leased);
     }
 
     /// Keeps a request until it can be answered, or for this time; a request with no wait time is answered

@@ -107,6 +107,20 @@ fn whoever_stands_on_a_place_has_it_when_the_lender_leaves() {
 }
 
 #[test]
+fn borrowers_that_are_set_later_count_as_if_they_had_borrowed() {
+    let mut places = Places::default();
+    for (job, weight) in [(1, 1), (2, 3), (3, 2), (4, 1)] {
+        places.take(id(job), weight);
+    }
+    let chain = BTreeMap::from([(id(2), id(1)), (id(3), id(2))]);
+    places.set_borrowed(&chain);
+    assert_eq!((places.taken(), places.borrowed()), (4, chain));
+    assert_eq!([1, 2, 3, 4].map(|job| places.lent_to(id(job))), [Some(id(2)), Some(id(3)), None, None]);
+    places.set_borrowed(&BTreeMap::from([(id(4), id(1))]));
+    assert_eq!((places.taken(), places.lent_to(id(2))), (6, None));
+}
+
+#[test]
 fn a_place_is_free_when_the_last_job_of_its_chain_leaves() {
     let mut places = Places::default();
     places.take(id(1), 1);

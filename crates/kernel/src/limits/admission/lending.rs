@@ -7,6 +7,7 @@ use jobhall_core::JobId;
 use crate::jobs::entry::Placed;
 use crate::jobs::load::rank;
 use crate::kernel::Kernel;
+use crate::limits::BucketId;
 
 impl Kernel {
     /// Lends the places of a job that waits for others to those jobs; each place has one borrower at a time. Call it
@@ -16,19 +17,22 @@ impl Kernel {
         self.help(lender);
     }
 
-    /// At start, once all waits are known: a leased job borrows a place that is lent to it, as before. Jobs that wait
-    /// for fewer others go first, so that a chain is built from its end.
-    pub(crate) fn stand_on_lent(&mut self) {
-        let limits = &self.admission.limits;
-        let leased = self.jobs.iter().filter(|(_, entry)| entry.taken).map(|(id, _)| id);
-        let lent = leased.map(|id| (limits.lenders(id).len(), id)).filter(|(lenders, _)| *lenders > 0);
-        let lent: BTreeSet<_> = lent.collect();
-        for (_, id) in lent {
-            if let Some(share) = self.jobs.get(id).and_then(|entry| entry.share.get()) {
-                self.admission.limits.leave(id, share);
-                self.admission.limits.occupy(id, share);
-            }
-        }
+    /// At start, once all waits are known: leased jobs borrow the places that are lent to them, as before.
+    pub(crate) fn restore_borrowed(&mut self) {
+        let borrowers = self.admission.limits.all_borrowers();
+        let buckets = self.buckets_of_leased(&borrowers);
+        self.admission.limits.borrow_again(&buckets);
+    }
+
+    /// The buckets in which the leased ones of these jobs have places.
+    pub(super) fn buckets_of_leased(&self, ids: &[JobId]) -> BTreeSet<BucketId> {
+        let leased = ids.iter().filter_map(|id| self.jobs.get(*id)).filter(|entry| entry.taken);
+        leased.filter_map(|entry| entry.share.get()).flat_map(|share| share.buckets.iter().copied()).collect()
+    }
+
+    /// The jobs whose places this job may borrow.
+    pub(crate) fn lenders(&self, id: JobId) -> Vec<JobId> {
+        self.admission.limits.lenders(id)
     }
 
     /// Returns the job that has borrowed a place of this job and must leave it before this job resumes.

@@ -82,6 +82,11 @@ impl Bucket {
         self.line.as_ref()?.first?.1
     }
 
+    /// Whether more is taken than the limit allows.
+    pub fn is_exceeded(&self) -> bool {
+        self.concurrency.is_some_and(|limit| self.places.taken() > u64::from(limit))
+    }
+
     /// Whether this job has a place here that is not borrowed.
     pub fn has_free_place_of(&self, lender: JobId) -> bool {
         self.places.has(lender) && self.places.lent_to(lender).is_none()
@@ -118,7 +123,7 @@ impl Bucket {
 
     /// Takes what a claim needs. There must be no hindrance.
     pub fn take(&mut self, id: JobId, weight: u32, lenders: &[JobId], now: Mono) {
-        self.occupy(id, weight, lenders);
+        self.occupy(id, weight, self.lender(weight, lenders));
         if let Some(tokens) = &mut self.tokens {
             tokens.take(weight, now.0);
             self.last = Some(id);
@@ -126,8 +131,13 @@ impl Bucket {
     }
 
     /// Takes the place of a leased job, whether or not there is room.
-    pub fn occupy(&mut self, id: JobId, weight: u32, lenders: &[JobId]) {
-        match self.lender(weight, lenders) {
+    pub fn occupy_leased(&mut self, id: JobId, weight: u32, lenders: &[JobId]) {
+        let mut lenders = lenders.iter().copied().filter(|_| self.concurrency.is_some());
+        self.occupy(id, weight, lenders.find(|&lender| self.has_free_place_of(lender)));
+    }
+
+    fn occupy(&mut self, id: JobId, weight: u32, lender: Option<JobId>) {
+        match lender {
             Some(lender) => self.places.take_on(lender, id, weight),
             None => self.places.take(id, weight),
         }

@@ -22,6 +22,11 @@ impl Lending {
         self.borrowers.get(&lender).map_or(&[], Vec::as_slice)
     }
 
+    /// The jobs that can borrow a place.
+    pub fn all_borrowers(&self) -> Vec<JobId> {
+        self.lenders.keys().copied().collect()
+    }
+
     pub fn lend(&mut self, lender: JobId, borrower: JobId) {
         let lenders = self.lenders.entry(borrower).or_default();
         if lender != borrower && !lenders.contains(&lender) {
