@@ -19,18 +19,19 @@ type Standing = BTreeMap<JobId, JobId>;
 #[derive(Clone, Copy)]
 enum Links {
     All,
-    OfWaiting,
+    /// Those that a restart finds.
+    Stored,
 }
 
 impl Checker {
     /// Why a job does not fit beside these leased jobs of its bucket, given this capacity. `known` is true if all of
     /// them started under the same limit: if the limit was changed since, they may exceed it.
     ///
-    /// A job whose parent has ended, or no longer waits, keeps the lent place until the server restarts. After a
-    /// restart only waiting parents lend. Both are correct.
+    /// A job keeps a lent place when its parent has ended. A restart may not find that: the links of an ended parent
+    /// are not stored, only which job it submitted. Both are correct.
     pub(super) fn no_place(&mut self, job: &Job, others: &[Job], most: u64, known: bool) -> Option<String> {
         let stayed = self.no_place_by(job, others, most, known, Links::All)?;
-        self.no_place_by(job, others, most, known, Links::OfWaiting).map(|_| stayed)
+        self.no_place_by(job, others, most, known, Links::Stored).map(|_| stayed)
     }
 
     fn no_place_by(
@@ -77,23 +78,31 @@ impl Checker {
 
     /// The attempts that wait for a job, directly or through others.
     fn lenders(&self, job: JobId, links: Links) -> BTreeSet<JobId> {
-        let counts = |parent: &JobId| match links {
+        let counts = |parent: &JobId, child: &JobId| match links {
             Links::All => true,
-            Links::OfWaiting => self.waits_for_jobs(*parent),
+            Links::Stored => self.is_open(*parent) || self.is_open(*child) && self.is_parent(*parent, *child),
         };
         let (mut found, mut next) = (BTreeSet::new(), vec![job]);
         while let Some(id) = next.pop() {
             let asked =
-                self.limited.links.iter().filter(|(_, child)| *child == id).map(|(parent, _)| *parent);
+                self.limited.links.iter().filter(|(parent, child)| *child == id && counts(parent, child));
             let behind = self.rows.values().filter(|row| match row.life.state {
                 State::Blocked(blocked) => blocked.holder == Some(id) || row.spec.after.contains(&id),
                 _ => false,
             });
-            let all: Vec<_> = asked.filter(counts).chain(behind.map(|row| row.id)).collect();
+            let all: Vec<_> = asked.map(|(parent, _)| *parent).chain(behind.map(|row| row.id)).collect();
             next.extend(all.into_iter().filter(|id| found.insert(*id)));
         }
         found.retain(|id| self.waits_for_jobs(*id));
         found
+    }
+
+    fn is_open(&self, id: JobId) -> bool {
+        self.rows.get(&id).is_some_and(|row| !row.life.state.is_terminal())
+    }
+
+    fn is_parent(&self, parent: JobId, child: JobId) -> bool {
+        self.rows.get(&child).is_some_and(|row| row.spec.parent == Some(parent))
     }
 }
 
