@@ -284,13 +284,7 @@ impl fmt::Display for Why {
             }
             Why::GroupCancelled(group) => write!(f, "its group {group} is being cancelled"),
             Why::NoWorkers => write!(f, "no worker is connected"),
-            Why::NoMatchingWorker(workers) => {
-                if let Some(text) = workers::other_types(workers) {
-                    return f.write_str(&text);
-                }
-                write!(f, "no connected worker matches")?;
-                workers.iter().try_for_each(|worker| write!(f, "\n  {worker}"))
-            }
+            Why::NoMatchingWorker(workers) => workers::no_match(workers, f),
             Why::NoVacancy(workers) => {
                 let names: Vec<_> = workers.iter().map(WorkerName::as_str).collect();
                 write!(f, "the matching workers have no vacancy: {}", names.join(", "))

@@ -199,35 +199,42 @@ fn too_large<'a>(
     told.collect()
 }
 
-/// If the only obstacle is that all these workers run other types of jobs: that, in words.
-pub(super) fn other_types(workers: &[WorkerWhy]) -> Option<String> {
+/// Why none of these workers matches. That none of them runs jobs of the type comes first.
+pub(super) fn no_match(workers: &[WorkerWhy], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let runs: Option<Vec<_>> = workers.iter().map(WorkerWhy::runs).collect();
-    let runs = runs.filter(|runs| !runs.is_empty())?;
-    let wanted = runs[0].0;
-    let others = workers.iter().zip(&runs).map(|(why, (_, types))| format!("{} runs: {types}", why.worker));
-    Some(format!("no worker runs jobs of type {wanted} ({})", others.collect::<Vec<_>>().join("; ")))
+    let other_types = runs.as_ref().and_then(|runs| Some((runs.first()?.0, runs)));
+    match other_types {
+        Some((wanted, runs)) => {
+            let runs =
+                workers.iter().zip(runs).map(|(why, (_, types))| format!("{} runs: {types}", why.worker));
+            write!(f, "no worker runs jobs of type {wanted} ({})", runs.collect::<Vec<_>>().join("; "))?;
+        }
+        None => write!(f, "no connected worker matches")?,
+    }
+    for why in workers {
+        let terms: Vec<_> = why.unmet(other_types.is_some()).map(ToString::to_string).collect();
+        if !terms.is_empty() {
+            write!(f, "\n  worker {}: {}", why.worker, terms.join("; "))?;
+        }
+    }
+    Ok(())
 }
 
 impl WorkerWhy {
-    /// If the worker does not run jobs of this type, and nothing else prevents the match: the type of the job, and the
-    /// types that the worker runs.
+    /// The type of the job and the types that the worker runs, if it does not run jobs of this type.
     fn runs(&self) -> Option<(&str, String)> {
-        let [Unmet { term, name, reason, .. }] = self.accepts.as_slice() else { return None };
-        let Reason::Different { has: Value::Word(wanted) } = reason else { return None };
-        if &**name != "type" || !self.needs.is_empty() || !self.uses.is_empty() {
-            return None;
-        }
-        let several = term.strip_prefix("type in (").and_then(|types| types.strip_suffix(')'));
-        let types = several.or_else(|| term.strip_prefix("type="))?;
-        Some((wanted, types.replace(',', ", ")))
+        self.accepts.iter().find_map(|unmet| {
+            let Reason::Different { has: Value::Word(wanted) } = &unmet.reason else { return None };
+            let several = unmet.term.strip_prefix("type in (").and_then(|types| types.strip_suffix(')'));
+            let types = several.or_else(|| unmet.term.strip_prefix("type="))?;
+            Some((&**wanted, types.replace(',', ", ")))
+        })
     }
-}
 
-impl fmt::Display for WorkerWhy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unmet = self.needs.iter().chain(&self.uses).chain(&self.accepts);
-        let terms: Vec<_> = unmet.map(ToString::to_string).collect();
-        write!(f, "worker {}: {}", self.worker, terms.join("; "))
+    /// The terms that are not met, without that of the type if it was mentioned already.
+    fn unmet(&self, type_mentioned: bool) -> impl Iterator<Item = &Unmet> {
+        let accepts = self.accepts.iter().filter(move |unmet| !(type_mentioned && &*unmet.name == "type"));
+        self.needs.iter().chain(&self.uses).chain(accepts)
     }
 }
 

@@ -195,6 +195,10 @@ fn every_reason_to_wait_is_explained() {
     other.worker_with("small", "", "type=mail");
     let expected = "no worker runs jobs of type foo (local runs: exec, mail; small runs: mail)";
     assert_eq!(other.explain(unknown).to_string(), format!("job {unknown} is queued\n{expected}"));
+    let both = other.submit(NewJob { job_type: job("foo").job_type, ..needing("gpu>=4") }).unwrap().id;
+    let lacks = |worker| format!("\n  worker {worker}: gpu>=4: this worker has no gpu");
+    let expected = format!("{expected}{}{}", lacks("local"), lacks("small"));
+    assert_eq!(other.explain(both).to_string(), format!("job {both} is queued\n{expected}"));
     hall.worker("large", "gpu=4");
     assert_eq!(why(&mut hall, id), [Why::NoVacancy(vec![crate::rig::worker("large")])]);
     let later = hall.now.wall.plus_ms(1_000);
