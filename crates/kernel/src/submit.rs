@@ -399,7 +399,7 @@ impl Kernel {
     }
 
     /// Answers the submit without any new job.
-    fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Rejected>) {
+    pub(crate) fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Rejected>) {
         let group = plan.reply_to.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
         for id in plan.items.iter().map(|item| item.id).chain(group) {
             self.ids.ended(id);

@@ -53,7 +53,7 @@ pub struct Called {
 pub struct SubJobState {
     /// Id of the job.
     pub id: u64,
-    /// Current state.
+    /// Current state; `removed` if the job was deleted after its end.
     pub state: String,
     /// Outcome of its last attempt, once the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub struct SubJobState {
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub result: Option<Box<RawValue>>,
-    /// Whether the result is omitted because the response would be too large: request this job alone.
+    /// Whether result and error are omitted because the response would be too large: request this job alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
     /// Error of a job that did not succeed.

@@ -17,7 +17,6 @@ use crate::commits::settle::Pending;
 use crate::commits::step::{Then, change};
 use crate::jobs::entry::Busy;
 use crate::kernel::{JobTask, Kernel};
-use crate::relations::wait::Suspension;
 
 impl Kernel {
     /// Handles a request of a worker about an open job that is not busy.
@@ -30,7 +29,7 @@ impl Kernel {
         match request {
             AttemptRequest::Call { call, job, to } => self.call(task, of.attempt, call, *job, to),
             AttemptRequest::Wait { jobs, wait_ms, to } => {
-                self.wait(task, of, Suspension { jobs, wait_ms, to });
+                self.wait(task, of, jobs.as_deref(), wait_ms, to);
             }
             AttemptRequest::Started { to } => self.started(task, of, to),
             AttemptRequest::Accept { to } => {

@@ -150,7 +150,7 @@ impl Kernel {
         }
         self.tell_holder(id, claim, reason);
         match then {
-            Then::Suspend(wait) => self.suspended(id, &wait),
+            Then::Suspend(wait) => self.suspended(id, wait),
             Then::Answer(to) => self.answer(to, Ok(name)),
             Then::Nothing | Then::Revoke => {}
         }

@@ -112,7 +112,14 @@ impl Kernel {
 
     /// Reads the next failed members, or closes the group if there are none left.
     pub(crate) fn fill_on(&mut self, id: GroupId) {
-        let Some(open) = self.groups.get(id) else { return drop(self.groups.fills.remove(&id)) };
+        let Some(open) = self.groups.get(id) else {
+            // It was cancelled, and has ended, before any job was created.
+            let fill = self.groups.fills.remove(&id);
+            if let Some(ticket) = fill.and_then(|fill| fill.ticket) {
+                self.answer(ticket, Err(Rejected::GroupEnded(id)));
+            }
+            return;
+        };
         let (closed, busy, group) = (open.group.closed, open.busy, open.group.clone());
         let Some(fill) = self.groups.fills.get_mut(&id) else { return };
         if !closed && !fill.left.is_empty() {

@@ -9,9 +9,11 @@ use crate::kernel::{Kernel, StoreRequest};
 
 impl Kernel {
     /// Open jobs are skipped here, and again by the store. So are jobs whose end was not propagated to all dependents
-    /// yet.
+    /// yet, and sub-jobs that an open parent may ask for.
     pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket<u64>) {
-        let over = |id: &JobId| !self.jobs.contains(*id) && !self.relations.needs(*id);
+        let over = |id: &JobId| {
+            !self.jobs.contains(*id) && !self.relations.needs(*id) && !self.relations.is_wanted(*id)
+        };
         let gone: Vec<_> = ids.into_iter().filter(over).collect();
         if gone.is_empty() {
             return self.answer(ticket, Ok(0));

@@ -70,15 +70,16 @@ impl Kernel {
     /// Rejects the request behind a task; returns the task if it is the kernel's own.
     pub(crate) fn reject(&mut self, task: Task, why: Rejected) -> Option<Task> {
         let answer = match &task {
+            Task::Hall(HallTask::Submit(plan)) => {
+                let plan = (**plan).clone();
+                self.end_plan(plan, Err(why));
+                return None;
+            }
             Task::Job(JobTask { work: JobWork::Request(request), .. }) => request.rejected(why),
             Task::Job(JobTask { work: JobWork::Attempt(_, request), .. }) => request.rejected(why),
             Task::Hall(HallTask::Request(request)) => request.rejected(why),
             Task::Hall(HallTask::Session(_, request)) => request.rejected(why),
             Task::Hall(HallTask::ChangeGroup(change)) => change.rejected(why),
-            Task::Hall(HallTask::Submit(plan)) => {
-                self.reply(plan.reply_to.clone(), Err(why));
-                return None;
-            }
             _ => return Some(task),
         };
         self.effect(Effect::Answer(answer));

@@ -27,11 +27,19 @@ const LENT: usize = 1_000;
 /// The request of an attempt to wait.
 #[derive(Debug)]
 pub(crate) struct Suspension {
-    /// The jobs; none: all sub-jobs.
-    pub jobs: Option<Vec<JobId>>,
+    pub jobs: Vec<JobId>,
     /// Maximum time until the answer.
     pub wait_ms: u64,
     pub to: Ticket<Waited>,
+}
+
+/// A request that is answered when its attempt resumes, or at this time.
+#[derive(Debug)]
+struct WaitingRequest {
+    to: Ticket<Waited>,
+    until: Mono,
+    /// The jobs that it named: a process may wait for several at once, each with its own request.
+    jobs: Vec<JobId>,
 }
 
 /// What an attempt waits for.
@@ -41,20 +49,20 @@ pub(crate) struct Wait {
     all: Vec<JobId>,
     /// The awaited jobs that have not ended.
     pub open: BTreeSet<JobId>,
-    /// The requests to be answered when it resumes, and until when each wants to wait.
-    told: Vec<(Ticket<Waited>, Mono)>,
+    requests: Vec<WaitingRequest>,
 }
 
 impl Wait {
     /// Keeps a request until the attempt resumes, or until this time. Returns the oldest one if there are too many.
-    fn tell_later(&mut self, ticket: Ticket<Waited>, until: Mono) -> Option<(Ticket<Waited>, Mono)> {
-        self.told.push((ticket, until));
-        (self.told.len() > WAITERS).then(|| self.told.remove(0))
+    fn keep(&mut self, request: WaitingRequest) -> Option<WaitingRequest> {
+        self.requests.push(request);
+        (self.requests.len() > WAITERS).then(|| self.requests.remove(0))
     }
 
-    /// A request is answered now.
-    fn tell_no_more(&mut self, ticket: Ticket<Waited>) {
-        self.told.retain(|(told, _)| *told != ticket);
+    /// Takes a request that is answered now.
+    fn take(&mut self, to: Ticket<Waited>) -> Option<WaitingRequest> {
+        let at = self.requests.iter().position(|request| request.to == to)?;
+        Some(self.requests.remove(at))
     }
 }
 
@@ -117,16 +125,23 @@ impl Relations {
 
 impl Kernel {
     /// Lets an attempt wait for jobs that it asked for; for an open job that is not busy, and by its holder.
-    pub(crate) fn wait(&mut self, task: JobTask, of: &AttemptRef, wait: Suspension) {
-        let (id, to) = (task.id, wait.to);
-        let jobs = match self.awaited(id, wait.jobs.as_deref()) {
+    pub(crate) fn wait(
+        &mut self,
+        task: JobTask,
+        of: &AttemptRef,
+        named: Option<&[JobId]>,
+        wait_ms: u64,
+        to: Ticket<Waited>,
+    ) {
+        let id = task.id;
+        let jobs = match self.awaited(id, named) {
             Ok(jobs) => jobs,
             Err(refused) => return self.answer(to, Err(refused)),
         };
         let Some(entry) = self.jobs.get(id) else { return };
         if entry.waits_for_jobs() {
-            self.note_wait(id, jobs);
-            self.tell_later(id, to, wait.wait_ms);
+            self.note_wait(id, jobs.clone());
+            self.answer_later(id, Suspension { jobs, wait_ms, to });
             self.look_at_wait(id);
             return self.break_cycle(id);
         }
@@ -135,7 +150,9 @@ impl Kernel {
         }
         let event = Event::Wait { claim: of.attempt.claim, lease: of.lease };
         match transition(&entry.life, &event, self.env.wall()) {
-            Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Suspend(wait)),
+            Ok(Decision::Step(step)) => {
+                self.send_step(task, *step, Then::Suspend(Suspension { jobs, wait_ms, to }));
+            }
             Ok(Decision::Same) => self.answer(to, Ok(Waited { jobs, over: false })),
             Err(refusal) => self.answer(to, Err(Rejected::Event(refusal))),
         }
@@ -148,7 +165,7 @@ impl Kernel {
             None => Ok(own.into_iter().collect()),
             Some(named) => match named.iter().find(|job| !own.contains(job)) {
                 Some(&job) => Err(Rejected::NotSubJob { parent, job }),
-                None => Ok(named.to_vec()),
+                None => Ok(named.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()),
             },
         }
     }
@@ -214,33 +231,34 @@ impl Kernel {
 
     /// Keeps a request until it can be answered, or for this time; a request with no wait time is answered
     /// immediately.
-    fn tell_later(&mut self, id: JobId, ticket: Ticket<Waited>, wait_ms: u64) {
+    fn answer_later(&mut self, id: JobId, wait: Suspension) {
+        let Suspension { jobs, wait_ms, to } = wait;
         if wait_ms == 0 {
-            return self.waits_on(id, ticket);
+            return self.answer(to, Ok(Waited { jobs, over: false }));
         }
         let until = self.env.mono().plus_ms(wait_ms);
-        let most = self.relations.waits.entry(id).or_default().tell_later(ticket, until);
-        self.deadlines.set(Deadline::Wait(until, id, ticket));
-        if let Some((ticket, until)) = most {
-            self.deadlines.clear(Deadline::Wait(until, id, ticket));
-            self.waits_on(id, ticket);
+        let request = WaitingRequest { to, until, jobs };
+        let oldest = self.relations.waits.entry(id).or_default().keep(request);
+        self.deadlines.set(Deadline::Wait(until, id, to));
+        if let Some(WaitingRequest { to, until, jobs }) = oldest {
+            self.deadlines.clear(Deadline::Wait(until, id, to));
+            self.answer(to, Ok(Waited { jobs, over: false }));
         }
     }
 
     /// Answers a request that the attempt still waits.
-    pub(crate) fn waits_on(&mut self, id: JobId, ticket: Ticket<Waited>) {
-        let Some(wait) = self.relations.waits.get_mut(&id) else { return };
-        wait.tell_no_more(ticket);
-        let jobs = wait.all.clone();
-        self.answer(ticket, Ok(Waited { jobs, over: false }));
+    pub(crate) fn waits_on(&mut self, id: JobId, to: Ticket<Waited>) {
+        let request = self.relations.waits.get_mut(&id).and_then(|wait| wait.take(to));
+        if let Some(WaitingRequest { jobs, .. }) = request {
+            self.answer(to, Ok(Waited { jobs, over: false }));
+        }
     }
 
     /// The attempt is durably suspended: its slot is free.
-    pub(crate) fn suspended(&mut self, id: JobId, wait: &Suspension) {
-        let jobs = self.awaited(id, wait.jobs.as_deref()).unwrap_or_default();
+    pub(crate) fn suspended(&mut self, id: JobId, wait: Suspension) {
         self.stop_clock(id);
-        self.note_wait(id, jobs);
-        self.tell_later(id, wait.to, wait.wait_ms);
+        self.note_wait(id, wait.jobs.clone());
+        self.answer_later(id, wait);
         self.lend_slot(id);
         self.break_cycle(id);
     }
@@ -343,17 +361,25 @@ impl Kernel {
         };
         self.take_slot(id, session);
         self.live(id, *step);
-        let jobs = self.end_wait(id, |jobs| Ok(Waited { jobs, over: true }));
+        let jobs = self.end_wait(id, |over, jobs| Ok(Waited { jobs, over }));
         self.effect(Effect::Resumed(session, AttemptId { job: id, claim }, jobs));
     }
 
-    /// Removes the wait of an attempt, and answers the pending requests.
-    fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Waited, Rejected>) -> Vec<JobId> {
+    /// Removes the wait of an attempt, and answers its requests. `answer` gets the jobs that a request named, and whether
+    /// all of them have ended: another request may have named others since.
+    fn end_wait(
+        &mut self,
+        id: JobId,
+        answer: impl Fn(bool, Vec<JobId>) -> Result<Waited, Rejected>,
+    ) -> Vec<JobId> {
         let Some(wait) = self.relations.end_wait(id) else { return Vec::new() };
         self.end_lending(id);
-        for (ticket, until) in wait.told {
-            self.deadlines.clear(Deadline::Wait(until, id, ticket));
-            self.answer(ticket, answer(wait.all.clone()));
+        let ended: BTreeSet<_> = wait.all.iter().copied().collect();
+        for WaitingRequest { to, until, jobs } in wait.requests {
+            self.deadlines.clear(Deadline::Wait(until, id, to));
+            // The attempt resumes because all of `ended` have ended, the last of them perhaps just now.
+            let over = jobs.iter().all(|job| ended.contains(job) || !self.jobs.contains(*job));
+            self.answer(to, answer(over, jobs));
         }
         wait.all
     }
@@ -361,7 +387,7 @@ impl Kernel {
     /// The attempt is no longer held: it waits for nothing.
     pub(crate) fn wait_lost(&mut self, id: JobId, claim: u32) {
         let attempt = AttemptId { job: id, claim };
-        self.end_wait(id, |_| Err(Rejected::LeaseLost(attempt)));
+        self.end_wait(id, |_, _| Err(Rejected::LeaseLost(attempt)));
     }
 }
 
@@ -451,13 +477,16 @@ mod tests {
     fn beyond_the_bound_the_oldest_request_is_answered() {
         let mut wait = Wait::default();
         let most = WAITERS as u64;
-        assert!((1..=most).all(|n| wait.tell_later(Ticket::new(n), Mono(n)).is_none()));
-        assert_eq!(wait.tell_later(Ticket::new(most + 1), Mono(5)), Some((Ticket::new(1), Mono(1))));
-        wait.tell_no_more(Ticket::new(3));
+        let request = |n| WaitingRequest { to: Ticket::new(n), until: Mono(n), jobs: vec![id(n)] };
+        assert!((1..=most).all(|n| wait.keep(request(n)).is_none()));
+        let oldest = wait.keep(request(most + 1)).unwrap();
+        assert_eq!((oldest.to, oldest.until, oldest.jobs), (Ticket::new(1), Mono(1), vec![id(1)]));
+        assert_eq!(wait.take(Ticket::new(3)).unwrap().jobs, [id(3)]);
+        assert!(wait.take(Ticket::new(3)).is_none());
         assert_eq!(
-            (wait.told.len(), wait.told[0].0, wait.told[1].0),
+            (wait.requests.len(), wait.requests[0].to, wait.requests[1].to),
             (WAITERS - 1, Ticket::new(2), Ticket::new(4))
         );
-        assert_eq!(wait.tell_later(Ticket::new(99), Mono(5)), None);
+        assert!(wait.keep(request(99)).is_none());
     }
 }

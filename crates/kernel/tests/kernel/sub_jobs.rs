@@ -2,7 +2,7 @@
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries, worker};
 use crate::slots::{Slots, answered, over, running};
-use jobhall_core::{After, Disposition, NewJob, StateName, Timeouts};
+use jobhall_core::{After, Disposition, JobId, NewJob, StateName, Timeouts};
 use jobhall_kernel::{Answer, Assignment, AttemptRef, Config, Effect, Rejected, Request, Waited, Why};
 
 #[test]
@@ -387,4 +387,70 @@ fn retention_keeps_the_sub_jobs_of_an_open_parent() {
     hall.report("w", &held, passed()).unwrap();
     hall.pass(70_000);
     assert_eq!(hall.store.jobs_now(&[child]), [None]);
+}
+
+#[test]
+fn each_of_two_waits_of_one_attempt_gets_its_own_answer() {
+    let mut hall = Hall::new();
+    hall.submit(job("p")).unwrap();
+    let held = hall.take_one("w");
+    hall.accept("w", &held).unwrap();
+    let [x, y] = ["x", "y"].map(|name| hall.call("w", &held, name, job("c")).unwrap().id);
+    let wait = |hall: &mut Hall, jobs: &[JobId]| {
+        let of = AttemptRef { worker: worker("w"), attempt: held.attempt, lease: held.lease };
+        hall.ask_later(Request::Wait { of, jobs: Some(jobs.to_vec()), wait_ms: 30_000 })
+    };
+    let (first, second) = (wait(&mut hall, &[x]), wait(&mut hall, &[y, y]));
+    let children = [hall.take_one("v"), hall.take_one("v")];
+    hall.report("v", &children[1], passed()).unwrap();
+    assert_eq!(children[1].attempt.job, y);
+    assert_eq!(over(&mut hall, second), Some(vec![y]), "once, although it was named twice");
+    let still = Answer::Waited(Waited { jobs: vec![x], over: false });
+    assert_eq!(answered(&mut hall, first), Some(Ok(still)), "x has not ended: it must wait again");
+    let again = wait(&mut hall, &[x]);
+    hall.report("v", &children[0], passed()).unwrap();
+    assert_eq!(over(&mut hall, again), Some(vec![x]));
+}
+
+#[test]
+fn a_call_that_moves_a_name_while_its_attempt_begins_to_wait_ends_no_wait() {
+    let mut hall = Hall::new();
+    hall.submit(job("p")).unwrap();
+    let held = hall.take_one("w");
+    hall.accept("w", &held).unwrap();
+    let once = || NewJob { retry: tries(1), ..job("c") };
+    let old = hall.call("w", &held, "a", once()).unwrap().id;
+    let failing = hall.take_one("v");
+    hall.report("v", &failing, failed("no")).unwrap();
+    let open = hall.call("w", &held, "b", job("c")).unwrap().id;
+    hall.hold = true;
+    let of = || AttemptRef { worker: worker("w"), attempt: held.attempt, lease: held.lease };
+    let call = Request::Call { of: of(), call: "a".to_owned(), job: Box::new(once()) };
+    let called = hall.ask_later(call);
+    let waiting = hall.ask_later(Request::Wait { of: of(), jobs: Some(vec![old, open]), wait_ms: 30_000 });
+    hall.let_through();
+    hall.hold = false;
+    assert!(matches!(answered(&mut hall, called), Some(Ok(Answer::Submitted(_)))));
+    assert_eq!(answered(&mut hall, waiting), None, "job b is open");
+    let child = hall.take_one("v");
+    assert_eq!(child.attempt.job, open);
+    hall.report("v", &child, passed()).unwrap();
+    assert_eq!(over(&mut hall, waiting), Some(vec![old, open]));
+}
+
+#[test]
+fn a_sub_job_of_an_open_parent_is_not_removed_on_request() {
+    let mut hall = Hall::new();
+    hall.submit(job("p")).unwrap();
+    let held = hall.take_one("w");
+    let child = hall.call("w", &held, "one", job("c")).unwrap().id;
+    let done = hall.take_one("v");
+    hall.report("v", &done, passed()).unwrap();
+    assert_eq!(
+        hall.ask(Request::Remove { ids: vec![child] }),
+        Ok(Answer::Removed(0)),
+        "its parent may ask for it"
+    );
+    hall.report("w", &held, passed()).unwrap();
+    assert_eq!(hall.ask(Request::Remove { ids: vec![child] }), Ok(Answer::Removed(1)));
 }

@@ -1,7 +1,7 @@
 //! Sub-jobs: an attempt creates jobs and waits for them, by a request or in its worker's session.
 
-use jobhall_core::{JobId, Scope};
-use jobhall_engine::AttemptRef;
+use jobhall_core::{JobId, Scope, Time};
+use jobhall_engine::{AttemptRef, Rejected};
 use jobhall_protocol::{self as wire, Called, SubJob, SubJobState};
 
 use super::submit;
@@ -10,8 +10,10 @@ use crate::error::ApiError;
 use crate::to_wire;
 use crate::tokens::Identity;
 
-/// Maximum size of the results in one response, in bytes; further results are read separately.
+/// Maximum size of the results and errors in one response, in bytes; further ones are read separately.
 const RESULT_BYTES: usize = 16 << 20;
+/// Jobs that are shown at once.
+const AT_ONCE: usize = 64;
 
 /// Creates the sub-job that an attempt requests, or finds the existing job that the request refers to.
 pub(crate) async fn call(
@@ -39,21 +41,49 @@ pub(crate) async fn call(
     Ok(Called { id, disposition: made.disposition.to_string(), state, result })
 }
 
-/// The states of these jobs, in order.
+/// The states of these jobs, in order. Results and errors beyond the budget are left out.
 pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>, ApiError> {
     let (now, mut left) = (now(), RESULT_BYTES);
-    let mut told = Vec::with_capacity(ids.len());
-    for shown in app.engine.show_each(ids).await? {
-        let shown = shown?;
-        let wire::Job { id, state, result, error, .. } = to_wire::job(&shown.job, now)?;
-        let bytes = result.as_ref().map_or(0, |result| result.get().len());
-        let left_out = bytes > left && !told.is_empty();
-        let result = result.filter(|_| !left_out);
-        left = left.saturating_sub(bytes);
-        let outcome = shown.job.life.state.outcome().map(|outcome| outcome.to_string());
-        told.push(SubJobState { id, state, outcome, result, left_out, error });
+    let mut states = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(AT_ONCE) {
+        for (id, shown) in ids.iter().zip(app.engine.show_each(ids).await?) {
+            let state = match shown {
+                Ok(shown) => state_of(&shown.job, now)?,
+                // It was deleted after it ended.
+                Err(Rejected::NoSuchJob(_)) => removed(*id),
+                Err(refused) => return Err(refused.into()),
+            };
+            let bytes = size(&state);
+            states.push(if bytes > left && !states.is_empty() { without_data(state) } else { state });
+            left = left.saturating_sub(bytes);
+        }
     }
-    Ok(told)
+    Ok(states)
+}
+
+fn state_of(job: &jobhall_core::Job, now: Time) -> Result<SubJobState, ApiError> {
+    let wire::Job { id, state, result, error, .. } = to_wire::job(job, now)?;
+    let outcome = job.life.state.outcome().map(|outcome| outcome.to_string());
+    Ok(SubJobState { id, state, outcome, result, left_out: false, error })
+}
+
+fn removed(id: JobId) -> SubJobState {
+    let (outcome, result, error) = (None, None, None);
+    SubJobState { id: id.get(), state: "removed".to_owned(), outcome, result, left_out: false, error }
+}
+
+/// The bytes of the result and of the error.
+fn size(state: &SubJobState) -> usize {
+    let result = state.result.as_ref().map_or(0, |result| result.get().len());
+    let error = state.error.as_ref().map_or(0, |error| {
+        let data = error.data.as_ref().map_or(0, |data| data.get().len());
+        error.reason.len() + error.explanation.len() + data
+    });
+    result + error
+}
+
+fn without_data(state: SubJobState) -> SubJobState {
+    SubJobState { result: None, error: None, left_out: true, ..state }
 }
 
 pub(crate) fn job_ids(given: Option<Vec<u64>>) -> Result<Option<Vec<JobId>>, ApiError> {
