@@ -15,6 +15,7 @@
 
 mod line;
 mod profile;
+mod ready;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ pub(crate) use line::{Demand, Line};
 use line::{LineId, Lines};
 use profile::Profiles;
 pub(crate) use profile::{Place, ProfileId};
+use ready::Ready;
 
 /// A class of jobs that match the same workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +57,7 @@ struct ClassState {
     apart: Option<JobId>,
     queue: QueueId,
     line: LineId,
-    ready: BTreeSet<Rank>,
+    ready: Ready,
     /// Open jobs of the class, ready or not.
     jobs: usize,
     /// Its queue or its type is paused: its jobs are not assigned.
@@ -65,7 +67,7 @@ struct ClassState {
 impl ClassState {
     /// The first ready job.
     fn head(&self) -> Option<Rank> {
-        self.ready.first().copied().filter(|_| !self.paused)
+        self.ready.first().filter(|_| !self.paused)
     }
 }
 
@@ -169,7 +171,7 @@ impl Board {
         if apart.is_none() {
             self.class_ids.insert(class.clone(), (id, queue));
         }
-        let (ready, paused) = (BTreeSet::new(), self.paused.stops(&class));
+        let (ready, paused) = (Ready::default(), self.paused.stops(&class));
         self.classes.insert(id, ClassState { class, apart, queue, line, ready, jobs: 0, paused });
         self.idle_classes += 1;
         (id, queue)
@@ -211,9 +213,7 @@ impl Board {
 
     /// Marks a job as claimable.
     pub fn ready(&mut self, class: ClassId, rank: Rank) {
-        self.change(class, |state| {
-            state.ready.insert(rank);
-        });
+        self.change(class, |state| state.ready.insert(rank));
     }
 
     /// Changes a class, and updates its line if the head has changed.
@@ -253,9 +253,7 @@ impl Board {
 
     /// Marks a job as no longer claimable.
     pub fn unready(&mut self, class: ClassId, rank: Rank) {
-        self.change(class, |state| {
-            state.ready.remove(&rank);
-        });
+        self.change(class, |state| state.ready.remove(rank));
     }
 
     /// The first ready job of a class.
