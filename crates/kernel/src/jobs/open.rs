@@ -1,90 +1,114 @@
 //! The container of the open jobs: entries in chunks of fixed size, and an index by id.
 //!
 //! A hash map of entries would be half empty on average and need one and a half times its final size whenever it
-//! grows. Here only the index grows that way, and it has a tenth of the size.
+//! grows. Here only the index grows that way, and it takes a tenth of the memory.
+
+mod index;
 
 use jobhall_core::JobId;
 
-use crate::jobs::ids::IdMap;
+use index::Index;
 
 /// Entries in one chunk; a power of two.
 const CHUNK: usize = 1_024;
 
+/// An entry with its job, or none.
+type Slot<T> = Option<(JobId, T)>;
+
 /// Values by job.
 #[derive(Debug)]
 pub(crate) struct Open<T> {
-    slots: IdMap<JobId, u32>,
-    chunks: Vec<Box<[Option<T>]>>,
+    index: Index,
+    slots: Slots<T>,
     /// Slots below `used` that are empty.
     free: Vec<u32>,
     used: u32,
 }
 
+#[derive(Debug)]
+struct Slots<T>(Vec<Box<[Slot<T>]>>);
+
+impl<T> Slots<T> {
+    fn get(&self, slot: u32) -> &Slot<T> {
+        let (chunk, at) = place(slot);
+        &self.0[chunk][at]
+    }
+
+    fn get_mut(&mut self, slot: u32) -> &mut Slot<T> {
+        let (chunk, at) = place(slot);
+        &mut self.0[chunk][at]
+    }
+
+    /// Returns the job in a slot.
+    fn ids(&self) -> impl Fn(u32) -> Option<JobId> {
+        |slot| self.get(slot).as_ref().map(|(id, _)| *id)
+    }
+}
+
 impl<T> Default for Open<T> {
     fn default() -> Open<T> {
-        Open { slots: IdMap::default(), chunks: Vec::new(), free: Vec::new(), used: 0 }
+        Open { index: Index::default(), slots: Slots(Vec::new()), free: Vec::new(), used: 0 }
     }
 }
 
 impl<T> Open<T> {
     pub fn get(&self, id: JobId) -> Option<&T> {
-        let (chunk, at) = place(*self.slots.get(&id)?);
-        self.chunks[chunk][at].as_ref()
+        let slot = self.slot(id)?;
+        self.slots.get(slot).as_ref().map(|(_, value)| value)
     }
 
     pub fn get_mut(&mut self, id: JobId) -> Option<&mut T> {
-        let (chunk, at) = place(*self.slots.get(&id)?);
-        self.chunks[chunk][at].as_mut()
+        let slot = self.slot(id)?;
+        self.slots.get_mut(slot).as_mut().map(|(_, value)| value)
     }
 
     pub fn contains(&self, id: JobId) -> bool {
-        self.slots.contains_key(&id)
+        self.slot(id).is_some()
+    }
+
+    fn slot(&self, id: JobId) -> Option<u32> {
+        self.index.get(id, self.slots.ids())
     }
 
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.index.len()
     }
 
     /// All values, in an order that depends on nothing but the operations so far.
     pub fn iter(&self) -> impl Iterator<Item = (JobId, &T)> {
-        self.slots.iter().filter_map(|(&id, &slot)| {
-            let (chunk, at) = place(slot);
-            Some((id, self.chunks[chunk][at].as_ref()?))
-        })
+        self.slots.0.iter().flatten().flatten().map(|(id, value)| (*id, value))
     }
 
     /// Adds a value, or replaces it.
     pub fn insert(&mut self, id: JobId, value: T) {
-        let slot = match self.slots.get(&id) {
-            Some(&slot) => slot,
+        let slot = match self.slot(id) {
+            Some(slot) => slot,
             None => self.new_slot(id),
         };
-        let (chunk, at) = place(slot);
-        self.chunks[chunk][at] = Some(value);
+        *self.slots.get_mut(slot) = Some((id, value));
     }
 
     fn new_slot(&mut self, id: JobId) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
-            if place(self.used).0 == self.chunks.len() {
-                self.chunks.push((0..CHUNK).map(|_| None).collect());
+            if place(self.used).0 == self.slots.0.len() {
+                self.slots.0.push((0..CHUNK).map(|_| None).collect());
             }
             self.used += 1;
             self.used - 1
         });
-        self.slots.insert(id, slot);
+        self.index.insert(id, slot, self.slots.ids());
         slot
     }
 
     /// Removes a value. The memory of many values is released when the last one is removed.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
-        let slot = self.slots.remove(&id)?;
-        let (chunk, at) = place(slot);
-        let value = self.chunks[chunk][at].take();
+        let slot = self.index.remove(id, self.slots.ids())?;
+        let value = self.slots.get_mut(slot).take();
         self.free.push(slot);
-        if self.slots.is_empty() && self.chunks.len() > 1 {
+        if self.index.len() == 0 && self.slots.0.len() > 1 {
             *self = Open::default();
         }
-        value
+        value.map(|(_, value)| value)
     }
 }
 
@@ -108,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_small() {
-        assert!(size_of::<Option<Entry>>() <= 152, "{}", size_of::<Option<Entry>>());
+        assert!(size_of::<Slot<Entry>>() <= 160, "{}", size_of::<Slot<Entry>>());
     }
 
     #[test]
@@ -116,16 +140,16 @@ mod tests {
         let mut open = Open::default();
         let many = 3 * CHUNK as u64;
         (1..=many).for_each(|n| open.insert(id(n), n));
-        assert_eq!((open.chunks.len(), open.len()), (3, 3 * CHUNK));
+        assert_eq!((open.slots.0.len(), open.len()), (3, 3 * CHUNK));
         assert_eq!(open.remove(id(7)), Some(7));
         open.insert(id(many + 1), 0);
-        assert_eq!(open.chunks.len(), 3, "the slot of job 7 was free");
+        assert_eq!(open.slots.0.len(), 3, "the slot of job 7 was free");
         open.insert(id(many + 2), 0);
-        assert_eq!(open.chunks.len(), 4);
+        assert_eq!(open.slots.0.len(), 4);
         for n in 1..=many + 2 {
             open.remove(id(n));
         }
-        assert_eq!((open.len(), open.chunks.len()), (0, 0));
+        assert_eq!((open.len(), open.slots.0.len()), (0, 0));
         open.insert(id(1), 1);
         assert_eq!(open.get(id(1)), Some(&1));
     }
