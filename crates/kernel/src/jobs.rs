@@ -15,7 +15,7 @@ pub(crate) mod windows;
 
 use std::num::NonZeroUsize;
 
-use jobhall_core::{Indicator, Job, JobId, PastAttempt, Time};
+use jobhall_core::{Indicator, Job, JobId, PastAttempt};
 use lru::LruCache;
 
 use crate::api::config::Config;
@@ -26,7 +26,6 @@ use crate::jobs::open::Open;
 use crate::jobs::specs::Specs;
 use crate::kernel::{JobTask, Reading, Task};
 use crate::stats::counts::Totals;
-use crate::stats::queues::ready_since;
 
 /// The jobs in memory.
 #[derive(Debug)]
@@ -203,14 +202,6 @@ impl Jobs {
     pub fn totals_mut(&mut self) -> &mut Totals {
         &mut self.totals
     }
-
-    /// Returns whether a job is ready since this time.
-    pub fn waits(&self) -> impl Fn(JobId, Time) -> bool + '_ {
-        |id, since| {
-            self.get(id)
-                .is_some_and(|entry| entry.placed == Placed::Ready && ready_since(&entry.life) == since)
-        }
-    }
 }
 
 #[cfg(test)]
@@ -312,17 +303,6 @@ mod tests {
         jobs.forget_specs(2 * weight);
         let kept = [1, 2, 3, 4].map(|n| jobs.get(id(n)).unwrap().spec.is_some());
         assert_eq!(kept, [false, true, false, true], "the claimed job keeps its spec");
-    }
-
-    #[test]
-    fn a_job_waits_while_it_is_ready_since_the_same_time() {
-        let mut jobs = jobs();
-        placed(&mut jobs, 1, Placed::Ready);
-        placed(&mut jobs, 2, Placed::Due);
-        let waits = jobs.waits();
-        assert!(waits(id(1), time(5)));
-        assert!(!waits(id(1), time(2)), "it was placed again meanwhile");
-        assert!(!waits(id(2), time(5)) && !waits(id(3), time(5)));
     }
 
     #[test]

@@ -112,7 +112,7 @@ mod tests {
     /// The open jobs in these states.
     fn tally(board: &mut Board, states: [StateName; 2]) -> [u64; 2] {
         let queue = spec().queue;
-        let tally = board.queues_mut().tally(&queue, |_, _| false);
+        let tally = board.queues_mut().tally(&queue);
         states.map(|state| tally.as_ref().map_or(0, |tally| tally.1.of(state)))
     }
 

@@ -224,9 +224,7 @@ impl Kernel {
         }
         let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life));
         self.board.ready(class, rank(id, entry));
-        if self.board.queues_mut().ready(queue, id, since) {
-            self.board.queues_mut().sweep(queue, self.jobs.waits());
-        }
+        self.board.queues_mut().ready(queue, since);
         Some(class)
     }
 
@@ -279,7 +277,9 @@ impl Kernel {
     /// Removes a job from the ready jobs.
     pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
         self.board.unready(class, rank);
-        self.board.queues_mut().unready(queue);
+        if let Some(entry) = self.jobs.get(rank.id) {
+            self.board.queues_mut().unready(queue, ready_since(&entry.life));
+        }
         self.unreserve(rank.id);
     }
 

@@ -172,7 +172,7 @@ impl Kernel {
         self.env.set_now(now);
         // Jobs that are due now count as ready, whether or not upkeep has run.
         upkeep::make_due(self);
-        let (queues, others) = self.board.queues_mut().longest_known(NAMED_QUEUES, self.jobs.waits());
+        let (queues, others) = self.board.queues_mut().longest_known(NAMED_QUEUES);
         let mut open = others.clone();
         queues.iter().for_each(|(_, tally)| open.add(tally));
         let totals = self.jobs.totals_mut();
@@ -196,13 +196,13 @@ impl Kernel {
     /// Queues by name, after this one.
     pub(crate) fn queue_page(&mut self, after: Option<&QueueName>, limit: usize) -> Vec<(QueueName, Tally)> {
         upkeep::make_due(self);
-        self.board.queues_mut().page(after, limit, self.jobs.waits())
+        self.board.queues_mut().page(after, limit)
     }
 
     /// One queue, if it is known, and the workers that could take its jobs.
     pub(crate) fn queue(&mut self, name: &QueueName) -> Option<(Tally, Takers)> {
         upkeep::make_due(self);
-        let found = self.board.queues_mut().tally(name, self.jobs.waits());
+        let found = self.board.queues_mut().tally(name);
         found.map(|(queue, tally)| (tally, self.takers(queue)))
     }
 

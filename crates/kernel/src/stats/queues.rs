@@ -1,20 +1,17 @@
 //! The number of open jobs of each queue by state, and since when its oldest ready job waits. The counts change with
 //! the jobs; they are never recomputed.
 //!
-//! A queue is known as long as one of its classes is. The oldest job is found lazily: jobs that become ready are
-//! pushed on a heap, which is cheap because they arrive in time order; those taken meanwhile are dropped when the heap
-//! is read, or when there are too many of them.
+//! A queue is known as long as one of its classes is. For the oldest job it counts its ready jobs by the time since
+//! when they are ready: jobs of one request and of one millisecond share a count.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
-use jobhall_core::{JobId, JobStatus, QueueName, StateName, Time};
+use jobhall_core::{JobStatus, QueueName, StateName, Time};
 
 /// States that are not terminal: the first of [`StateName::ALL`].
 const PENDING: usize = 8;
-/// Jobs on the heap that may have been taken, in addition to the ready ones.
-const SLACK: usize = 1_024;
 
 /// The index of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +75,8 @@ struct Queue {
     /// Number of its classes.
     classes: usize,
     tally: Tally,
-    since: BinaryHeap<Reverse<(Time, JobId)>>,
+    /// The number of ready jobs by the time since when they are ready.
+    since: BTreeMap<Time, u32>,
 }
 
 /// All queues.
@@ -113,7 +111,7 @@ impl Queues {
             self.places.push(None);
         }
         self.ids.insert(name.clone(), at);
-        let (tally, since) = (Tally::default(), BinaryHeap::new());
+        let (tally, since) = (Tally::default(), BTreeMap::new());
         self.places[at] = Some(Queue { name, classes: 0, tally, since });
         at
     }
@@ -143,64 +141,45 @@ impl Queues {
         }
     }
 
-    /// Adds a ready job; returns whether it is time to [sweep](Queues::sweep).
-    pub fn ready(&mut self, queue: QueueId, id: JobId, since: Time) -> bool {
-        let Some(queue) = &mut self.places[queue.at()] else { return false };
-        queue.tally.ready += 1;
-        queue.since.push(Reverse((since, id)));
-        let ready = usize::try_from(queue.tally.ready).unwrap_or(usize::MAX);
-        queue.since.len() > ready.saturating_mul(2).saturating_add(SLACK)
-    }
-
-    /// Removes a ready job.
-    pub fn unready(&mut self, id: QueueId) {
+    /// Adds a job that is ready since this time.
+    pub fn ready(&mut self, id: QueueId, since: Time) {
         if let Some(queue) = &mut self.places[id.at()] {
-            queue.tally.ready -= 1;
+            queue.tally.ready += 1;
+            *queue.since.entry(since).or_default() += 1;
         }
     }
 
-    /// Drops from the heap the jobs that were taken, and duplicates that result from failed claims.
-    pub fn sweep(&mut self, id: QueueId, waits: impl Fn(JobId, Time) -> bool) {
+    /// Removes a job that was ready since this time.
+    pub fn unready(&mut self, id: QueueId, since: Time) {
         let Some(queue) = &mut self.places[id.at()] else { return };
-        let mut kept = std::mem::take(&mut queue.since).into_vec();
-        kept.retain(|Reverse((since, job))| waits(*job, *since));
-        kept.sort_unstable();
-        kept.dedup();
-        queue.since = kept.into();
+        queue.tally.ready -= 1;
+        debug_assert!(queue.since.contains_key(&since), "it was ready since another time");
+        if let Entry::Occupied(mut jobs) = queue.since.entry(since) {
+            *jobs.get_mut() -= 1;
+            if *jobs.get() == 0 {
+                jobs.remove();
+            }
+        }
     }
 
     /// One queue.
-    pub fn tally(
-        &mut self,
-        name: &QueueName,
-        waits: impl Fn(JobId, Time) -> bool,
-    ) -> Option<(QueueId, Tally)> {
+    pub fn tally(&self, name: &QueueName) -> Option<(QueueId, Tally)> {
         let at = *self.ids.get(name)?;
-        self.places[at].as_mut().map(|queue| (QueueId::new(at), queue.look(&waits)))
+        self.places[at].as_ref().map(|queue| (QueueId::new(at), queue.look()))
     }
 
     /// Queues by name, after this one.
-    pub fn page(
-        &mut self,
-        after: Option<&QueueName>,
-        limit: usize,
-        waits: impl Fn(JobId, Time) -> bool,
-    ) -> Vec<(QueueName, Tally)> {
+    pub fn page(&self, after: Option<&QueueName>, limit: usize) -> Vec<(QueueName, Tally)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let Queues { places, ids, .. } = self;
-        let named = ids.range::<QueueName, _>((from, Bound::Unbounded)).take(limit);
-        named.filter_map(|(name, &at)| Some((name.clone(), places[at].as_mut()?.look(&waits)))).collect()
+        let named = self.ids.range::<QueueName, _>((from, Bound::Unbounded)).take(limit);
+        named.filter_map(|(name, &at)| Some((name.clone(), self.places[at].as_ref()?.look()))).collect()
     }
 
     /// The queues that have been known longest, at most this many, and all others together.
-    pub fn longest_known(
-        &mut self,
-        most: usize,
-        waits: impl Fn(JobId, Time) -> bool,
-    ) -> (Vec<(QueueName, Tally)>, Tally) {
+    pub fn longest_known(&self, most: usize) -> (Vec<(QueueName, Tally)>, Tally) {
         let (mut named, mut others) = (Vec::new(), Tally::default());
-        for queue in self.places.iter_mut().flatten() {
-            let tally = queue.look(&waits);
+        for queue in self.places.iter().flatten() {
+            let tally = queue.look();
             if named.len() < most {
                 named.push((queue.name.clone(), tally));
             } else {
@@ -213,13 +192,8 @@ impl Queues {
 }
 
 impl Queue {
-    fn look(&mut self, waits: &impl Fn(JobId, Time) -> bool) -> Tally {
-        while let Some(&Reverse((since, id))) = self.since.peek()
-            && !waits(id, since)
-        {
-            self.since.pop();
-        }
-        Tally { oldest_ready: self.since.peek().map(|Reverse((since, _))| *since), ..self.tally.clone() }
+    fn look(&self) -> Tally {
+        Tally { oldest_ready: self.since.keys().next().copied(), ..self.tally.clone() }
     }
 }
 
@@ -235,50 +209,47 @@ mod tests {
         Time::from_ms(ms).unwrap()
     }
 
-    fn job(id: u64) -> JobId {
-        JobId::new(id).unwrap()
-    }
-
     #[test]
     fn a_queue_is_known_as_long_as_a_class_of_it_is() {
         let mut queues = Queues::default();
         let (red, same) = (queues.enter(&name("red")), queues.enter(&name("red")));
         assert_eq!(red, same);
         queues.leave(red);
-        assert!(queues.tally(&name("red"), |_, _| true).is_some());
+        assert!(queues.tally(&name("red")).is_some());
         queues.leave(red);
-        assert!(queues.tally(&name("red"), |_, _| true).is_none());
+        assert!(queues.tally(&name("red")).is_none());
         let blue = queues.enter(&name("blue"));
         assert_eq!(blue, red, "its place is used again");
-        assert_eq!(queues.page(None, 10, |_, _| true), [(name("blue"), Tally::default())]);
+        assert_eq!(queues.page(None, 10), [(name("blue"), Tally::default())]);
     }
 
     #[test]
-    fn what_was_taken_does_not_pile_up() {
+    fn the_oldest_ready_job_is_the_first_of_those_that_are_left() {
+        let mut queues = Queues::default();
+        let queue = queues.enter(&name("red"));
+        let oldest = |queues: &Queues| {
+            let (_, tally) = queues.tally(&name("red")).unwrap();
+            (tally.ready, tally.oldest_ready)
+        };
+        [5, 3, 5, 9].into_iter().for_each(|ms| queues.ready(queue, at(ms)));
+        assert_eq!(oldest(&queues), (4, Some(at(3))));
+        queues.unready(queue, at(3));
+        queues.unready(queue, at(5));
+        assert_eq!(oldest(&queues), (2, Some(at(5))), "another job is ready since then");
+        queues.unready(queue, at(5));
+        assert_eq!(oldest(&queues), (1, Some(at(9))));
+        queues.unready(queue, at(9));
+        assert_eq!(oldest(&queues), (0, None));
+    }
+
+    #[test]
+    fn jobs_that_were_taken_need_no_memory() {
         let mut queues = Queues::default();
         let queue = queues.enter(&name("red"));
         for n in 1..=10_000 {
-            if queues.ready(queue, job(n), at(n.cast_signed())) {
-                queues.sweep(queue, |id, _| id.get() == n);
-            }
-            queues.unready(queue);
-            let kept = queues.places[0].as_ref().unwrap().since.len();
-            assert!(kept <= SLACK + 2, "{kept} after {n}");
+            queues.ready(queue, at(n));
+            queues.unready(queue, at(n));
         }
-    }
-
-    #[test]
-    fn one_that_came_back_again_and_again_is_kept_once() {
-        let mut queues = Queues::default();
-        let queue = queues.enter(&name("red"));
-        for _ in 0..3 {
-            queues.ready(queue, job(7), at(5));
-            queues.unready(queue);
-        }
-        queues.ready(queue, job(7), at(5));
-        queues.sweep(queue, |_, _| true);
-        assert_eq!(queues.places[0].as_ref().unwrap().since.len(), 1);
-        let (_, tally) = queues.tally(&name("red"), |_, _| true).unwrap();
-        assert_eq!((tally.ready, tally.oldest_ready), (1, Some(at(5))));
+        assert!(queues.places[0].as_ref().unwrap().since.is_empty());
     }
 }
