@@ -147,7 +147,7 @@ impl Kernel {
     pub(crate) fn explain(&self, id: JobId) -> Result<Box<Explanation>, Rejected> {
         let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
         let explanation =
-            Explanation { id, state: entry.life.name(self.env.wall()), why: self.why(id, entry) };
+            Explanation { id, state: entry.life.get().name(self.env.wall()), why: self.why(id, entry) };
         Ok(Box::new(explanation))
     }
 
@@ -158,26 +158,26 @@ impl Kernel {
     }
 
     fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {
-        if let Some(part) = entry.member.as_ref().filter(|_| entry.life.state.held().is_none())
+        if let Some(part) = entry.member().filter(|_| entry.life.state().held().is_none())
             && self.groups.cancel(part.group).is_some()
         {
             return vec![Why::GroupCancelled(part.group)];
         }
-        match &entry.life.state {
-            State::Queued(_) if entry.life.hold => self.why_reserved(id, entry),
+        match entry.life.state() {
+            State::Queued(_) if entry.life.get().hold => self.why_reserved(id, entry),
             State::Blocked(blocked) => {
                 let behind = blocked.holder.map(Why::KeyHeld);
                 let after = if blocked.dependencies { self.why_blocked(entry) } else { None };
                 let ended = (behind.is_none() && after.is_none()).then_some(Why::DependenciesEnded);
                 behind.into_iter().chain(after).chain(ended).collect()
             }
-            State::Queued(error) if entry.life.run_at > self.env.wall() => {
+            State::Queued(error) if entry.life.run_at() > self.env.wall() => {
                 vec![self.why_early(entry, error.as_deref())]
             }
             State::Queued(_) => self.why_waiting(id, entry),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 let worker = held.lease.worker.clone();
-                let why = match (&held.stop, &entry.life.state) {
+                let why = match (&held.stop, entry.life.state()) {
                     (Some(stop), _) => stopping(worker, stop),
                     (None, State::Assigned(_)) => Why::NotAccepted(worker),
                     (None, _) => Why::Running(worker),
@@ -194,7 +194,7 @@ impl Kernel {
     /// The first few open dependencies of a blocked job.
     fn why_blocked(&self, entry: &Entry) -> Option<Why> {
         let after = entry.spec.as_ref().map_or(&[][..], |spec| &spec.after);
-        let name = |id: &JobId| Some((*id, self.jobs.get(*id)?.life.name(self.env.wall())));
+        let name = |id: &JobId| Some((*id, self.jobs.get(*id)?.life.get().name(self.env.wall())));
         let mut open: Vec<_> = after.iter().filter_map(name).collect();
         let more = open.len().saturating_sub(FEW);
         open.truncate(FEW);
@@ -205,11 +205,13 @@ impl Kernel {
         let worker = waiting.held.lease.worker.clone();
         let open = self.relations.awaited_by(id).filter(|open| !open.is_empty());
         match (&waiting.held.stop, waiting.on, open) {
-            (_, WaitFor::External { until }, _) => Why::WaitsExternal { until, attempt: entry.life.attempt },
+            (_, WaitFor::External { until }, _) => {
+                Why::WaitsExternal { until, attempt: entry.life.get().attempt }
+            }
             (Some(stop), WaitFor::Jobs, _) => stopping(worker, stop),
             (None, WaitFor::Jobs, None) => Why::WaitsForRoom(worker),
             (None, WaitFor::Jobs, Some(open)) => {
-                let state = |id: &JobId| Some((*id, self.jobs.get(*id)?.life.name(self.env.wall())));
+                let state = |id: &JobId| Some((*id, self.jobs.get(*id)?.life.get().name(self.env.wall())));
                 Why::WaitsForJobs {
                     jobs: open.iter().take(SOME).filter_map(state).collect(),
                     open: open.len(),
@@ -225,8 +227,8 @@ impl Kernel {
 
     /// Why the start time of a job has not come.
     fn why_early(&self, entry: &Entry, error: Option<&Failure>) -> Why {
-        let (now, run_at) = (self.env.wall(), entry.life.run_at);
-        let windows = entry.timed.as_ref().map(|timed| &timed.windows);
+        let (now, run_at) = (self.env.wall(), entry.life.run_at());
+        let windows = entry.timed().map(|timed| &timed.windows);
         if let Some(windows) =
             windows.filter(|windows| !windows.open_at(now) && windows.next_open(now) == run_at)
         {
@@ -244,7 +246,7 @@ impl Kernel {
         if self.commits.resting_until().is_some() {
             return vec![Why::StorageUnavailable];
         }
-        if matches!(entry.placed, Placed::Nowhere | Placed::Unread) {
+        if matches!(entry.placed(), Placed::Nowhere | Placed::Unread) {
             return vec![Why::Dispatching];
         }
         let kept = self.why_reserved(id, entry);

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Decision, Event, Group, GroupId, JobId, JobSpec, JobStatus, LeaseId, QueueName, Time, TypeName,
+    Decision, Event, Group, GroupId, Job, JobId, JobSpec, JobStatus, LeaseId, QueueName, Time, TypeName,
     WorkerName, transition,
 };
 
-use crate::jobs::entry::{Busy, Entry, Placed, Shared};
-use crate::jobs::windows::Timed;
+use crate::jobs::entry::{Entry, Shared};
 use crate::kernel::{JobTask, JobWork, Task};
 use crate::matching::board::{Board, Rank};
 
@@ -35,22 +34,8 @@ pub(crate) fn spec() -> JobSpec {
 
 /// A job of this spec that is not placed and that is counted nowhere.
 pub(crate) fn entry(board: &mut Board, spec: JobSpec, life: JobStatus) -> Entry {
-    let (class, queue) = board.enter_job(&spec);
-    Entry {
-        stored_rev: life.rev,
-        class,
-        queue,
-        counted: life.name(Time::EPOCH),
-        priority: spec.priority,
-        busy: Busy::Free,
-        placed: Placed::Nowhere,
-        member: None,
-        timed: Timed::of(&spec.windows),
-        share: Shared::Free,
-        taken: false,
-        spec: Some(Arc::new(spec)),
-        life,
-    }
+    let (known, counted) = (board.enter_job(&spec), life.name(Time::EPOCH));
+    Entry::new(Job { id: id(1), spec: Arc::new(spec), life }, known, counted, (Shared::Free, false))
 }
 
 /// The status after an event.

@@ -210,7 +210,7 @@ impl Kernel {
     /// Queues the end of all open jobs of a group, including those that serve it.
     fn cancel_members(&mut self, group: GroupId) {
         let of_group = |entry: &crate::jobs::entry::Entry| {
-            entry.member.as_ref().filter(|part| part.group == group).map(|part| part.id)
+            entry.member().filter(|part| part.group == group).map(|part| part.id)
         };
         let mut ids: Vec<JobId> = self.jobs.iter().filter_map(|(_, entry)| of_group(entry)).collect();
         ids.sort_unstable();

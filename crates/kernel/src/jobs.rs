@@ -2,6 +2,7 @@
 //! single job.
 
 pub(crate) mod cancel;
+pub(crate) mod compact_status;
 pub(crate) mod edit;
 pub(crate) mod entry;
 pub(crate) mod ids;
@@ -148,7 +149,7 @@ impl Jobs {
     /// New jobs that are claimed immediately keep theirs, regardless of how many jobs wait.
     pub fn forget_specs(&mut self, budget: usize) {
         while let Some(id) = self.specs.surplus(budget) {
-            let Some(entry) = self.open.get_mut(id).filter(|entry| entry.placed != Placed::Nowhere) else {
+            let Some(entry) = self.open.get_mut(id).filter(|entry| entry.placed() != Placed::Nowhere) else {
                 continue;
             };
             if let Some(spec) = entry.spec.take() {
@@ -226,7 +227,7 @@ mod tests {
     /// Adds an open job, placed here with its spec.
     fn placed(jobs: &mut Jobs, n: u64, place: Placed) {
         let mut entry = entry(&mut Board::default(), spec(), JobStatus::queued(time(2), time(5)));
-        entry.placed = place;
+        entry.set_placed(place);
         jobs.specs.keep(id(n), entry.spec.as_ref().unwrap());
         jobs.open.insert(id(n), entry);
     }

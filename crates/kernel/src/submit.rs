@@ -239,9 +239,9 @@ impl Kernel {
 
     fn again_target(&self, plan: &Plan, at: usize, holder: JobId) -> Option<(JobId, Step)> {
         let target = self.jobs.successor(holder).unwrap_or(holder);
-        let life = &self.jobs.get(target)?.life;
+        let life = self.jobs.get(target)?.life.get();
         let event = Event::Again(&plan.submit.jobs[at].params);
-        let Ok(Decision::Step(step)) = transition(life, &event, self.env.wall()) else { return None };
+        let Ok(Decision::Step(step)) = transition(&life, &event, self.env.wall()) else { return None };
         Some((target, *step))
     }
 
@@ -253,7 +253,7 @@ impl Kernel {
         for target in [waiting, Some(holder)].into_iter().flatten() {
             let Some(entry) = self.jobs.get(target) else { continue };
             if let Ok(Decision::Step(step)) =
-                transition(&entry.life, &Event::Cancel(&failure), self.env.wall())
+                transition(&entry.life.get(), &Event::Cancel(&failure), self.env.wall())
             {
                 plan.moves.push((target, *step));
             }

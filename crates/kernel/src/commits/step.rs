@@ -106,7 +106,7 @@ impl Kernel {
         if entry.busy != Busy::Free {
             return Err(next);
         }
-        match transition(&entry.life, &Event::KeyFreed, self.env.wall()) {
+        match transition(&entry.life.get(), &Event::KeyFreed, self.env.wall()) {
             Ok(Decision::Step(step)) => Ok(Some((next, step.life))),
             _ => Ok(None),
         }
@@ -222,7 +222,7 @@ impl Kernel {
             Some(job) if !job.life.state.is_terminal() => {
                 if let Some(entry) = self.jobs.get_mut(id) {
                     entry.stored_rev = job.life.rev;
-                    entry.life = job.life;
+                    entry.life.replace(job.life);
                     entry.time_is_stored();
                     entry.spec = Some(job.spec);
                     entry.recount(&mut self.board, &mut self.groups, self.env.wall());

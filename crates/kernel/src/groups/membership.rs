@@ -24,9 +24,9 @@ pub(crate) struct Membership {
 
 impl Membership {
     /// The membership of this job; none if it has no group.
-    pub fn of(id: JobId, spec: &JobSpec) -> Option<Box<Membership>> {
+    pub fn of(id: JobId, spec: &JobSpec) -> Option<Membership> {
         let root = spec.copy_of.unwrap_or(id);
-        spec.group.map(|group| Box::new(Membership { group, id, root, attached: spec.attached }))
+        spec.group.map(|group| Membership { group, id, root, attached: spec.attached })
     }
 }
 

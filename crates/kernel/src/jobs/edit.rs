@@ -117,7 +117,7 @@ impl Kernel {
         match transition(&entry.unmoved(), event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_respecced(task, *step, spec, Then::Answer(to)),
             Ok(Decision::Same) => {
-                let state = entry.life.name(self.env.wall());
+                let state = entry.life.get().name(self.env.wall());
                 self.answer(to, Ok(state));
             }
             Err(refusal) => self.answer(to, Err(Rejected::Event(refusal))),
@@ -142,7 +142,7 @@ impl Kernel {
         let class = spec.class();
         let Some(entry) = self.jobs.get_mut(id) else { return };
         entry.priority = spec.priority;
-        entry.timed = Timed::of(&spec.windows);
+        entry.set_timed(Timed::of(&spec.windows));
         entry.spec = Some(spec);
         if self.board.class(entry.class) != Some(&class) {
             let before = entry.class;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{JobSpec, JobStatus, State, StateName, Time};
+use jobhall_core::{Job, JobSpec, State, StateName, Time};
 
 use crate::groups::membership::{Groups, Membership};
+use crate::jobs::compact_status::CompactStatus;
 use crate::jobs::windows::Timed;
 use crate::limits::{BucketId, Share};
 use crate::matching::board::{Board, ClassId};
@@ -13,7 +14,7 @@ use crate::stats::queues::QueueId;
 /// An open job.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub life: JobStatus,
+    pub life: CompactStatus,
     /// The revision in the store: behind that of `life` while accepted or running is not stored yet.
     pub stored_rev: u32,
     pub class: ClassId,
@@ -23,18 +24,35 @@ pub(crate) struct Entry {
     pub priority: i32,
     /// Whether the job is busy.
     pub busy: Busy,
-    /// Where it is placed.
-    pub placed: Placed,
-    /// Its membership in a group, if any.
-    pub member: Option<Box<Membership>>,
-    /// Its time windows, if it has any.
-    pub timed: Option<Box<Timed>>,
-    /// Its share of limits.
-    pub share: Shared,
+    /// Where it is placed; the bucket is in `extra`.
+    at: At,
     /// Whether it has taken its share: from its claim on, which may not be stored yet, to the end of its lease.
     pub taken: bool,
     /// None while it waits and memory is short: it is read again when needed.
     pub spec: Option<Arc<JobSpec>>,
+    /// What most jobs do not have. Millions of jobs may be queued, so it takes memory only if there is any.
+    extra: Option<Box<Extra>>,
+}
+
+/// What most open jobs do not have.
+#[derive(Debug, Default)]
+struct Extra {
+    member: Option<Membership>,
+    timed: Option<Box<Timed>>,
+    share: Shared,
+    /// The bucket that it cannot enter now.
+    bucket: Option<BucketId>,
+}
+
+/// [`Placed`] without the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Nowhere,
+    Due,
+    Ready,
+    Limited,
+    OnHold,
+    Unread,
 }
 
 /// Where a waiting job is placed.
@@ -55,9 +73,10 @@ pub(crate) enum Placed {
 }
 
 /// The share of a job in limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Shared {
     /// It has no limits.
+    #[default]
     Free,
     /// It belongs to these buckets.
     Of(Box<Share>),
@@ -77,17 +96,103 @@ pub(crate) enum Busy {
 }
 
 impl Entry {
+    /// An entry of this job that is not placed; `taken` is whether it has taken its share.
+    pub(crate) fn new(
+        job: Job,
+        (class, queue): (ClassId, QueueId),
+        counted: StateName,
+        (share, taken): (Shared, bool),
+    ) -> Entry {
+        let Job { id, spec, life } = job;
+        let (member, timed) = (Membership::of(id, &spec), Timed::of(&spec.windows).map(Box::new));
+        let plain = member.is_none() && timed.is_none() && share == Shared::Free;
+        let extra = (!plain).then(|| Box::new(Extra { member, timed, share, bucket: None }));
+        Entry {
+            stored_rev: life.rev,
+            life: life.into(),
+            class,
+            queue,
+            counted,
+            priority: spec.priority,
+            busy: Busy::Free,
+            at: At::Nowhere,
+            taken,
+            spec: Some(spec),
+            extra,
+        }
+    }
+
+    /// Where it is placed.
+    pub(crate) fn placed(&self) -> Placed {
+        let bucket = self.extra.as_ref().and_then(|extra| extra.bucket);
+        match (self.at, bucket) {
+            (At::Limited, Some(bucket)) => Placed::Limited(bucket),
+            (At::Nowhere | At::Limited, _) => Placed::Nowhere,
+            (At::Due, _) => Placed::Due,
+            (At::Ready, _) => Placed::Ready,
+            (At::OnHold, _) => Placed::OnHold,
+            (At::Unread, _) => Placed::Unread,
+        }
+    }
+
+    pub(crate) fn set_placed(&mut self, placed: Placed) {
+        self.at = match placed {
+            Placed::Nowhere => At::Nowhere,
+            Placed::Due => At::Due,
+            Placed::Ready => At::Ready,
+            Placed::Limited(bucket) => {
+                self.extra.get_or_insert_default().bucket = Some(bucket);
+                At::Limited
+            }
+            Placed::OnHold => At::OnHold,
+            Placed::Unread => At::Unread,
+        };
+    }
+
+    /// Its membership in a group, if any.
+    pub(crate) fn member(&self) -> Option<&Membership> {
+        self.extra.as_ref()?.member.as_ref()
+    }
+
+    /// Its time windows, if it has any.
+    pub(crate) fn timed(&self) -> Option<&Timed> {
+        self.extra.as_ref()?.timed.as_deref()
+    }
+
+    pub(crate) fn timed_mut(&mut self) -> Option<&mut Timed> {
+        self.extra.as_mut()?.timed.as_deref_mut()
+    }
+
+    pub(crate) fn set_timed(&mut self, timed: Option<Timed>) {
+        if timed.is_some() || self.extra.is_some() {
+            self.extra.get_or_insert_default().timed = timed.map(Box::new);
+        }
+    }
+
+    /// Its share of limits.
+    pub(crate) fn share(&self) -> &Shared {
+        self.extra.as_ref().map_or(&Shared::Free, |extra| &extra.share)
+    }
+
+    /// Sets its share of limits, and returns the previous one.
+    pub(crate) fn set_share(&mut self, share: Shared) -> Shared {
+        if share == Shared::Free && self.extra.is_none() {
+            return Shared::Free;
+        }
+        std::mem::replace(&mut self.extra.get_or_insert_default().share, share)
+    }
+
     /// Whether a worker holds it, or has started external work for it: it has its places in its limits.
     pub(crate) fn is_leased(&self) -> bool {
-        self.life.state.held().is_some() || matches!(self.life.state, State::Waiting(_))
+        self.life.state().held().is_some() || matches!(self.life.state(), State::Waiting(_))
     }
 
     /// Counts the job in its current state. A completed job is subtracted when it is removed.
     pub(crate) fn recount(&mut self, board: &mut Board, groups: &mut Groups, now: Time) {
-        let name = self.life.name(now);
+        let name = self.life.get().name(now);
         if name != self.counted && !name.is_terminal() {
             board.queues_mut().step(self.queue, Some(self.counted), Some(name));
-            if let Some(part) = &self.member {
+            if let Some(part) = self.member() {
                 groups.step(part, Some(self.counted), Some(name));
             }
             self.counted = name;
@@ -97,7 +202,7 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use jobhall_core::{Dice, Event, LeaseId};
+    use jobhall_core::{Dice, Event, JobStatus, LeaseId};
 
     use super::*;
     use crate::fixtures::{after, assigned, entry, group, id, spec, time};
@@ -114,6 +219,32 @@ mod tests {
         let queue = spec().queue;
         let tally = board.queues_mut().tally(&queue);
         states.map(|state| tally.as_ref().map_or(0, |tally| tally.1.of(state)))
+    }
+
+    #[test]
+    fn what_few_jobs_have_is_small_too() {
+        assert!(size_of::<Extra>() <= 80, "{}", size_of::<Extra>());
+    }
+
+    #[test]
+    fn a_plain_job_takes_no_memory_for_what_it_does_not_have() {
+        let (_, mut entry) = board_and_entry(JobStatus::queued(time(0), time(0)));
+        entry.set_timed(None);
+        assert_eq!(entry.set_share(Shared::Free), Shared::Free);
+        for placed in [Placed::Due, Placed::Ready, Placed::OnHold, Placed::Unread, Placed::Nowhere] {
+            entry.set_placed(placed);
+            assert_eq!(entry.placed(), placed);
+        }
+        assert!(entry.extra.is_none() && entry.member().is_none() && entry.timed().is_none());
+    }
+
+    #[test]
+    fn a_share_is_replaced_and_can_be_removed() {
+        let (_, mut entry) = board_and_entry(JobStatus::queued(time(0), time(0)));
+        assert_eq!(entry.set_share(Shared::Unread), Shared::Free);
+        assert_eq!(*entry.share(), Shared::Unread);
+        assert_eq!(entry.set_share(Shared::Free), Shared::Unread);
+        assert_eq!(*entry.share(), Shared::Free);
     }
 
     #[test]
@@ -140,8 +271,8 @@ mod tests {
         groups.add(group());
         let member = Membership { group: group().id, id: id(1), root: id(1), attached: false };
         groups.step(&member, None, Some(StateName::Queued));
-        entry.member = Some(Box::new(member));
-        entry.life = assigned();
+        entry.extra = Some(Box::new(Extra { member: Some(member), ..Extra::default() }));
+        entry.life = assigned().into();
         entry.recount(&mut board, &mut groups, time(0));
         assert_eq!(entry.counted, StateName::Assigned);
         assert_eq!(tally(&mut board, [StateName::Queued, StateName::Assigned]), [0, 1]);
@@ -163,7 +294,7 @@ mod tests {
     fn a_completed_job_keeps_its_count_until_it_is_removed() {
         let (mut board, mut entry) = board_and_entry(JobStatus::queued(time(0), time(0)));
         let failure = jobhall_core::Failure::new("stop", "asked");
-        entry.life = after(&entry.life, &Event::Cancel(&failure));
+        entry.life = after(&entry.life.get(), &Event::Cancel(&failure)).into();
         entry.recount(&mut board, &mut Groups::default(), time(9));
         assert_eq!(entry.counted, StateName::Queued);
         assert_eq!(tally(&mut board, [StateName::Queued, StateName::Cancelled]), [1, 0]);

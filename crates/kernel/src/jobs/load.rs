@@ -4,9 +4,7 @@ use jobhall_core::{Job, JobId, JobStatus, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::api::answer::Rejected;
-use crate::groups::membership::Membership;
 use crate::jobs::entry::{Busy, Entry, Placed, Shared};
-use crate::jobs::windows::Timed;
 use crate::kernel::{AgendaItem, JobTask, Kernel, Read, StoreRequest, Task};
 use crate::matching::board::{ClassId, Rank};
 use crate::stats::queues::{QueueId, ready_since};
@@ -114,35 +112,18 @@ impl Kernel {
 
     /// Adds an open job whose share is known; `taken` is whether it has taken the share.
     pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared, taken: bool) {
-        let Job { id, spec, life } = job;
-        let (class, queue) = self.board.enter_job(&spec);
-        self.fleet.note_copy(id, &spec);
-        let counted = life.name(self.env.wall());
+        let id = job.id;
+        let (class, queue) = self.board.enter_job(&job.spec);
+        self.fleet.note_copy(id, &job.spec);
+        let counted = job.life.name(self.env.wall());
         self.board.queues_mut().step(queue, None, Some(counted));
-        if let Some(holder) = behind(&life.state) {
+        if let Some(holder) = behind(&job.life.state) {
             self.jobs.set_successor(holder, id);
         }
-        let member = Membership::of(id, &spec);
-        if let Some(part) = &member {
+        let entry = Entry::new(job, (class, queue), counted, (share, taken));
+        if let Some(part) = entry.member() {
             self.join_group(part, counted);
         }
-        let (stored_rev, priority, timed) = (life.rev, spec.priority, Timed::of(&spec.windows));
-        let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
-        let entry = Entry {
-            life,
-            stored_rev,
-            class,
-            queue,
-            counted,
-            priority,
-            busy,
-            placed,
-            member,
-            timed,
-            share,
-            taken,
-            spec,
-        };
         self.jobs.open.insert(id, entry);
         self.follow_limits(id);
         self.place(id);
@@ -176,15 +157,15 @@ impl Kernel {
     /// Places a queued job among the ready jobs or under its due time. Returns its class if it is ready.
     pub(crate) fn put(&mut self, id: JobId) -> Option<ClassId> {
         let entry = self.jobs.open.get_mut(id)?;
-        let waits = matches!(entry.life.state, State::Queued(_));
-        if !waits || entry.busy != Busy::Free || entry.placed != Placed::Nowhere {
+        let waits = matches!(entry.life.state(), State::Queued(_));
+        if !waits || entry.busy != Busy::Free || entry.placed() != Placed::Nowhere {
             return None;
         }
         if let Some(spec) = &entry.spec {
             self.jobs.specs.keep(id, spec);
         }
         entry.keep_to_windows(self.env.wall());
-        if entry.life.run_at > self.env.wall() {
+        if entry.life.run_at() > self.env.wall() {
             self.make_due(id);
             return None;
         }
@@ -194,27 +175,28 @@ impl Kernel {
     /// Places a waiting job under its due time.
     pub(crate) fn make_due(&mut self, id: JobId) {
         let Some(entry) = self.jobs.get_mut(id) else { return };
-        entry.placed = Placed::Due;
+        entry.set_placed(Placed::Due);
         entry.recount(&mut self.board, &mut self.groups, self.env.wall());
-        self.deadlines.set(Deadline::Due(entry.life.run_at, id));
+        self.deadlines.set(Deadline::Due(entry.life.run_at(), id));
     }
 
     /// Places a waiting job among the ready jobs, and returns its class. A held job, and a job whose limits are unknown,
     /// are set aside.
     fn make_ready(&mut self, id: JobId) -> Option<ClassId> {
         self.stand_apart(id);
-        if self.jobs.get(id).is_some_and(|entry| entry.share == Shared::Unread) {
+        if self.jobs.get(id).is_some_and(|entry| *entry.share() == Shared::Unread) {
             self.find_share(id);
         }
         self.watch_closing(id);
         let entry = self.jobs.get_mut(id)?;
-        entry.placed = match entry.share {
-            _ if entry.life.hold => Placed::OnHold,
+        let placed = match entry.share() {
+            _ if entry.life.get().hold => Placed::OnHold,
             Shared::Unread => Placed::Unread,
             Shared::Free | Shared::Of(_) => Placed::Ready,
         };
+        entry.set_placed(placed);
         entry.recount(&mut self.board, &mut self.groups, self.env.wall());
-        match entry.placed {
+        match placed {
             Placed::Ready => {}
             Placed::Unread => {
                 self.read_share(id);
@@ -222,7 +204,7 @@ impl Kernel {
             }
             _ => return None,
         }
-        let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life));
+        let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life.get()));
         self.board.ready(class, rank(id, entry));
         self.board.queues_mut().ready(queue, since);
         Some(class)
@@ -233,10 +215,10 @@ impl Kernel {
         self.unplace(id);
         let mut entry = self.jobs.open.remove(id)?;
         self.fleet.forget_avoids(id);
-        self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free), entry.taken);
+        self.forget_limits(id, entry.set_share(Shared::Free), entry.taken);
         self.board.queues_mut().step(entry.queue, Some(entry.counted), None);
-        if let Some(part) = &entry.member {
-            let end = Some(entry.life.state.name()).filter(|name| name.is_terminal());
+        if let Some(part) = entry.member() {
+            let end = Some(entry.life.state().name()).filter(|name| name.is_terminal());
             self.groups.step(part, Some(entry.counted), end);
         }
         self.board.leave(entry.class);
@@ -252,7 +234,8 @@ impl Kernel {
     pub(crate) fn unplace(&mut self, id: JobId) {
         self.unwatch_closing(id);
         let Some(entry) = self.jobs.open.get_mut(id) else { return };
-        let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
+        let placed = entry.placed();
+        entry.set_placed(Placed::Nowhere);
         if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
             self.jobs.specs.drop(spec);
         }
@@ -262,11 +245,11 @@ impl Kernel {
                 self.admission.wait_no_more(at, entry.class, rank(id, entry));
             }
             Placed::Due => {
-                self.deadlines.clear(Deadline::Due(entry.life.run_at, id));
+                self.deadlines.clear(Deadline::Due(entry.life.run_at(), id));
             }
             Placed::Ready => {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
-                if let Some(share) = entry.share.get() {
+                if let Some(share) = entry.share().get() {
                     self.admission.mark_all_dirty(share);
                 }
                 self.unready(class, queue, rank);
@@ -278,7 +261,7 @@ impl Kernel {
     pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
         self.board.unready(class, rank);
         if let Some(entry) = self.jobs.get(rank.id) {
-            self.board.queues_mut().unready(queue, ready_since(&entry.life));
+            self.board.queues_mut().unready(queue, ready_since(&entry.life.get()));
         }
         self.unreserve(rank.id);
     }
@@ -311,14 +294,14 @@ impl Kernel {
     pub(crate) fn stored(&mut self, id: JobId, life: JobStatus) {
         let Some(entry) = self.jobs.open.get_mut(id) else { return };
         entry.stored_rev = life.rev;
-        let before = std::mem::replace(&mut entry.life, life);
+        let before = entry.life.replace(life);
         entry.time_is_stored();
         if matches!(before.state, State::Queued(_)) {
-            self.jobs.totals.assigned(ready_since(&before), &entry.life);
+            self.jobs.totals.assigned(ready_since(&before), &entry.life.get());
         }
         entry.recount(&mut self.board, &mut self.groups, self.env.wall());
         if let Some(holder) = behind(&before.state)
-            && behind(&entry.life.state).is_none()
+            && behind(entry.life.state()).is_none()
             && self.jobs.successors.get(&holder) == Some(&id)
         {
             self.jobs.successors.remove(&holder);
@@ -331,19 +314,19 @@ impl Kernel {
     /// retried job are only in the store).
     pub(crate) fn finish(&mut self, id: JobId) {
         let Some(entry) = self.take_out(id) else { return };
-        if let Some(outcome) = entry.life.state.outcome() {
+        if let Some(outcome) = entry.life.state().outcome() {
             self.jobs.totals.completed(self.env.now(), outcome);
         }
         self.ids.ended(id);
         self.relations.cascade_over(id);
-        self.dependency_ended(id, entry.life.state.name());
+        self.dependency_ended(id, entry.life.state().name());
         self.jobs.forget_progress(id);
         self.let_go(id);
-        self.wait_lost(id, entry.life.claim);
+        self.wait_lost(id, entry.life.claim());
         self.jobs.successors.remove(&id);
         let linked = self.relations.has_links(id);
-        if let Some(spec) = entry.spec.filter(|_| entry.life.past_attempts() == 0) {
-            self.jobs.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
+        if let Some(spec) = entry.spec.filter(|_| entry.life.get().past_attempts() == 0) {
+            self.jobs.cached.put(id, (Job { id, spec, life: entry.life.into() }, Vec::new()));
         }
         self.awaited_ended(id);
         if linked {
@@ -433,7 +416,7 @@ fn behind(state: &State) -> Option<JobId> {
 }
 
 pub(crate) fn rank(id: JobId, entry: &Entry) -> Rank {
-    Rank { priority: entry.priority, run_at: entry.life.run_at, id }
+    Rank { priority: entry.priority, run_at: entry.life.run_at(), id }
 }
 
 pub(crate) fn storage(error: &CommitError) -> Rejected {

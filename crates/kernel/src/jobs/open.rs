@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_small() {
-        assert!(size_of::<Slot<Entry>>() <= 160, "{}", size_of::<Slot<Entry>>());
+        assert!(size_of::<Slot<Entry>>() <= 72, "{}", size_of::<Slot<Entry>>());
     }
 
     #[test]

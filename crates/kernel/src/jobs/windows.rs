@@ -22,39 +22,41 @@ pub(crate) struct Timed {
 
 impl Timed {
     /// None for a job that may start at any time.
-    pub fn of(windows: &Windows) -> Option<Box<Timed>> {
-        (!windows.is_always())
-            .then(|| Box::new(Timed { windows: windows.clone(), closes: None, stored_run_at: None }))
+    pub fn of(windows: &Windows) -> Option<Timed> {
+        (!windows.is_always()).then(|| Timed { windows: windows.clone(), closes: None, stored_run_at: None })
     }
 }
 
 impl Entry {
     /// Whether it may not start at this time: its start time is in the future, or its windows are closed.
     pub(crate) fn too_early(&self, now: Time) -> bool {
-        self.life.run_at > now || self.closed(now)
+        self.life.run_at() > now || self.closed(now)
     }
 
     /// Whether its windows are closed.
     pub(crate) fn closed(&self, now: Time) -> bool {
-        self.timed.as_ref().is_some_and(|timed| !timed.windows.open_at(now))
+        self.timed().is_some_and(|timed| !timed.windows.open_at(now))
     }
 
     /// Moves its `run_at` to the next opening, or to the current one if an earlier opening was missed.
     pub(crate) fn keep_to_windows(&mut self, now: Time) {
-        let Some(timed) = &mut self.timed else { return };
-        let stored = *timed.stored_run_at.get_or_insert(self.life.run_at);
-        self.life.run_at = timed.windows.start_of(stored, now);
+        let run_at = self.life.run_at();
+        let Some(timed) = self.timed_mut() else { return };
+        let stored = *timed.stored_run_at.get_or_insert(run_at);
+        let start = timed.windows.start_of(stored, now);
+        self.life.set_run_at(start);
     }
 
     /// Its status for the store if nothing else changes its `run_at`: without the change by its windows.
     pub(crate) fn unmoved(&self) -> JobStatus {
-        let stored = self.timed.as_ref().and_then(|timed| timed.stored_run_at);
-        JobStatus { run_at: stored.unwrap_or(self.life.run_at), ..self.life.clone() }
+        let stored = self.timed().and_then(|timed| timed.stored_run_at);
+        let life = self.life.get().into_owned();
+        JobStatus { run_at: stored.unwrap_or(life.run_at), ..life }
     }
 
     /// It has a new status, whose `run_at` was not changed by its windows yet.
     pub(crate) fn time_is_stored(&mut self) {
-        if let Some(timed) = &mut self.timed {
+        if let Some(timed) = self.timed_mut() {
             timed.stored_run_at = None;
         }
     }
@@ -66,7 +68,7 @@ impl Kernel {
     pub(crate) fn look_at_windows_again(&mut self) {
         let waiting = self.deadlines.windowed();
         let moved = |id: &JobId| {
-            let timed = self.jobs.get(*id).and_then(|entry| entry.timed.as_ref());
+            let timed = self.jobs.get(*id).and_then(|entry| entry.timed());
             timed.is_some_and(|timed| timed.stored_run_at.is_some())
         };
         for id in waiting.filter(moved).collect::<Vec<_>>() {
@@ -78,7 +80,7 @@ impl Kernel {
     pub(crate) fn watch_closing(&mut self, id: JobId) {
         let now = self.env.wall();
         let Some(entry) = self.jobs.get_mut(id) else { return };
-        let Some(timed) = entry.timed.as_mut() else { return };
+        let Some(timed) = entry.timed_mut() else { return };
         timed.closes = timed.windows.closes_at(now);
         if let Some(at) = timed.closes {
             self.deadlines.set(Deadline::Closing(at, id));
@@ -87,7 +89,7 @@ impl Kernel {
 
     /// Stops watching its windows.
     pub(crate) fn unwatch_closing(&mut self, id: JobId) {
-        let timed = self.jobs.get_mut(id).and_then(|entry| entry.timed.as_mut());
+        let timed = self.jobs.get_mut(id).and_then(|entry| entry.timed_mut());
         if let Some(at) = timed.and_then(|timed| timed.closes.take()) {
             self.deadlines.clear(Deadline::Closing(at, id));
         }
@@ -131,13 +133,13 @@ mod tests {
     fn windows_move_the_start_and_keep_the_stored_one() {
         let mut entry = noon(3);
         entry.keep_to_windows(time(4 * HOUR));
-        assert_eq!(entry.life.run_at, time(12 * HOUR));
+        assert_eq!(entry.life.run_at(), time(12 * HOUR));
         entry.keep_to_windows(time(14 * HOUR));
-        assert_eq!(entry.life.run_at, time(36 * HOUR), "the next opening");
+        assert_eq!(entry.life.run_at(), time(36 * HOUR), "the next opening");
         assert_eq!(entry.unmoved().run_at, time(3 * HOUR));
         entry.keep_to_windows(time(4 * HOUR));
         assert_eq!(
-            entry.life.run_at,
+            entry.life.run_at(),
             time(12 * HOUR),
             "computed from the stored start, not from the moved one"
         );
@@ -147,7 +149,7 @@ mod tests {
     fn a_new_status_has_a_new_stored_start() {
         let mut entry = noon(3);
         entry.keep_to_windows(time(4 * HOUR));
-        entry.life.run_at = time(5 * HOUR);
+        entry.life.set_run_at(time(5 * HOUR));
         entry.time_is_stored();
         assert_eq!(entry.unmoved().run_at, time(5 * HOUR));
         entry.keep_to_windows(time(6 * HOUR));
@@ -158,6 +160,6 @@ mod tests {
     fn a_job_without_windows_keeps_its_start() {
         let mut entry = entry(&mut Board::default(), spec(), JobStatus::queued(time(0), time(5)));
         entry.keep_to_windows(time(9));
-        assert_eq!((entry.life.run_at, entry.unmoved().run_at), (time(5), time(5)));
+        assert_eq!((entry.life.run_at(), entry.unmoved().run_at), (time(5), time(5)));
     }
 }

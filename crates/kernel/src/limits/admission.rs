@@ -191,8 +191,11 @@ impl Kernel {
     pub(crate) fn find_share(&mut self, id: JobId) {
         let now = self.env.mono();
         let Some(entry) = self.jobs.get_mut(id) else { return };
-        self.admission.limits.reshare(id, entry.spec.as_deref(), &mut entry.share, entry.taken, now);
-        if entry.taken && entry.share == Shared::Unread {
+        let mut share = entry.set_share(Shared::Free);
+        self.admission.limits.reshare(id, entry.spec.as_deref(), &mut share, entry.taken, now);
+        let unknown = entry.taken && share == Shared::Unread;
+        entry.set_share(share);
+        if unknown {
             self.admission.unknown.insert(id);
         } else {
             self.share_known(id);
@@ -248,14 +251,14 @@ impl Kernel {
         let lenders = self.free_lenders(id);
         let unknown = self.jobs.get(id).is_some_and(|entry| self.is_share_unknown(entry.class));
         let Some(entry) = self.jobs.get_mut(id) else { return false };
-        let Some(share) = entry.share.get() else {
+        let Some(share) = entry.share().get() else {
             // Limits that are set while the claim is in flight count it.
             entry.taken = true;
             return true;
         };
         let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
         if unknown {
-            entry.placed = Placed::Unread;
+            entry.set_placed(Placed::Unread);
             self.unready(class, queue, rank);
             self.admission.unread.push_back(id);
             return false;
@@ -267,7 +270,6 @@ impl Kernel {
                 true
             }
             Err((at, why)) => {
-                entry.placed = Placed::Limited(at);
                 limits.wait(at, class, rank, share.weight, why);
                 // Jobs of the same class that wait in the other buckets may look for a vacancy now.
                 share
@@ -275,6 +277,7 @@ impl Kernel {
                     .iter()
                     .filter(|&&other| other != at)
                     .for_each(|&other| limits.mark_dirty(other));
+                entry.set_placed(Placed::Limited(at));
                 self.unready(class, queue, rank);
                 false
             }
@@ -285,7 +288,7 @@ impl Kernel {
     pub(crate) fn give_back_limits(&mut self, id: JobId, version: u64) -> Vec<JobId> {
         let now = self.env.mono();
         let Some(entry) = self.jobs.get_mut(id) else { return Vec::new() };
-        let share = entry.share.get().filter(|_| entry.taken);
+        let share = entry.share().get().filter(|_| entry.taken);
         let free = share.map(|share| self.admission.limits.give_back(id, share, version, now));
         entry.taken = false;
         self.share_known(id);
@@ -297,7 +300,7 @@ impl Kernel {
         let Some(entry) = self.jobs.get_mut(id) else { return };
         let leased = entry.is_leased();
         let taken = std::mem::replace(&mut entry.taken, leased);
-        let Some(share) = entry.share.get() else { return };
+        let Some(share) = entry.share().get() else { return };
         if taken && !leased {
             let free = self.admission.limits.leave(id, share);
             self.help_borrowers(id, free);
@@ -325,7 +328,7 @@ impl Kernel {
                 return self.agenda.push(AgendaItem::RetryWaiters);
             }
             let jobs = &self.jobs;
-            let looks = |id: JobId| jobs.get(id).is_some_and(|entry| entry.placed == Placed::Ready);
+            let looks = |id: JobId| jobs.get(id).is_some_and(|entry| entry.placed() == Placed::Ready);
             let Some(id) = self.admission.limits.next_out(looks, self.env.mono()) else { break };
             self.replace(id);
         }
@@ -394,7 +397,7 @@ impl Kernel {
     pub(crate) fn read_shares(&mut self) {
         while self.matches() && self.admission.can_read() {
             let Some(id) = self.admission.unread.pop_front() else { return };
-            let waits = self.jobs.get(id).is_some_and(|entry| entry.placed == Placed::Unread);
+            let waits = self.jobs.get(id).is_some_and(|entry| entry.placed() == Placed::Unread);
             if waits && self.admission.reading.insert(id) {
                 self.make_busy(id, Busy::Reading);
                 self.want(StoreRequest::Job(id));

@@ -55,8 +55,8 @@ impl Kernel {
             why.extend(queue.then(|| Why::Paused(LimitOf::Queue(class.queue.clone()))));
             why.extend(job_type.then(|| Why::Paused(LimitOf::Type(class.job_type.clone()))));
         }
-        why.extend(entry.life.hold.then_some(Why::OnHold));
-        if let Placed::Limited(at) = entry.placed {
+        why.extend(entry.life.get().hold.then_some(Why::OnHold));
+        if let Placed::Limited(at) = entry.placed() {
             why.extend(self.why_bucket(id, entry, at).map(|limited| Why::Limited(Box::new(limited))));
         }
         why
@@ -65,7 +65,7 @@ impl Kernel {
     /// Why a job waits in this bucket.
     fn why_bucket(&self, id: JobId, entry: &Entry, at: BucketId) -> Option<LimitWhy> {
         let (of, limit, bucket) = self.admission.limits().look(at)?;
-        let weight = entry.share.get()?.weight;
+        let weight = entry.share().get()?.weight;
         let missing = match self.admission.limits().hindrance(at, rank(id, entry), weight, self.env.mono()) {
             Some(Hindrance::Tokens(due)) => {
                 Missing::Tokens(self.env.wall().plus_ms(due.0.saturating_sub(self.env.mono().0)))

@@ -85,7 +85,7 @@ impl Kernel {
     pub(crate) fn reconsider(&mut self) {
         let jobs: Vec<_> = self.fleet.avoids.keys().copied().collect();
         for job in jobs {
-            let Some(entry) = self.jobs.get(job).filter(|entry| entry.placed == Placed::Ready) else {
+            let Some(entry) = self.jobs.get(job).filter(|entry| entry.placed() == Placed::Ready) else {
                 continue;
             };
             self.wake(entry.class);

@@ -266,7 +266,7 @@ impl Kernel {
         self.make_busy(id, Busy::Unit);
         let Some(entry) = self.jobs.get(id) else { return false };
         let event = Event::Claim { lease, worker };
-        let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.env.wall()) else {
+        let Ok(Decision::Step(step)) = transition(&entry.life.get(), &event, self.env.wall()) else {
             self.give_back_limits(id, version);
             self.unclaim(id, reserved);
             return false;
@@ -342,7 +342,7 @@ impl Kernel {
         self.stored(id, life.clone());
         if let (Some(entry), Some(spec)) = (self.jobs.get_mut(id), spec) {
             entry.spec = Some(spec);
-            if entry.share == Shared::Unread {
+            if *entry.share() == Shared::Unread {
                 self.find_share(id);
             }
         }

@@ -210,19 +210,19 @@ impl Kernel {
     }
 
     fn decide_end(&self, id: JobId, by: CascadeCause) -> Option<Step> {
-        let life = &self.jobs.get(id)?.life;
+        let life = self.jobs.get(id)?.life.get();
         let decision = match by {
             CascadeCause::Dependency(before, how) => {
                 let (failure, cancelled) = (how.failure(before), how == Dependency::Cancelled);
-                transition(life, &Event::DependencyFailed { failure: &failure, cancelled }, self.env.wall())
+                transition(&life, &Event::DependencyFailed { failure: &failure, cancelled }, self.env.wall())
             }
             CascadeCause::Group(group) => {
                 let failure = self.group_cancel(group)?;
-                transition(life, &Event::Cancel(&failure), self.env.wall())
+                transition(&life, &Event::Cancel(&failure), self.env.wall())
             }
             CascadeCause::Copy(winner) => {
                 let failure = Failure::new("copy_won", format!("job {winner}, a copy of it, has succeeded"));
-                transition(life, &Event::Cancel(&failure), self.env.wall())
+                transition(&life, &Event::Cancel(&failure), self.env.wall())
             }
         };
         match decision {

@@ -124,8 +124,8 @@ impl Dependencies {
 impl Entry {
     /// Whether its release is in memory only, and nothing in flight stores it.
     fn is_unsaved(&self) -> bool {
-        let waits = matches!(self.life.state, State::Queued(_) | State::Blocked(_));
-        waits && self.busy == Busy::Free && self.life.rev != self.stored_rev
+        let waits = matches!(self.life.state(), State::Queued(_) | State::Blocked(_));
+        waits && self.busy == Busy::Free && self.life.get().rev != self.stored_rev
     }
 }
 
@@ -257,12 +257,13 @@ impl Kernel {
             return;
         }
         let Some(entry) = self.jobs.get_mut(id) else { return };
-        let Ok(Decision::Step(step)) = transition(&entry.life, &Event::DependenciesMet, self.env.wall())
+        let Ok(Decision::Step(step)) =
+            transition(&entry.life.get(), &Event::DependenciesMet, self.env.wall())
         else {
             return;
         };
-        entry.life = step.life;
-        let state = entry.life.state.name();
+        entry.life.replace(step.life);
+        let state = entry.life.state().name();
         entry.recount(&mut self.board, &mut self.groups, self.env.wall());
         self.relations.dependencies.forget(id);
         self.effect(Effect::Live(id, state));
@@ -300,7 +301,7 @@ impl Kernel {
     pub(crate) fn dependencies_met_stored(&mut self, ids: Vec<JobId>) {
         for &id in &ids {
             if let Some(entry) = self.jobs.get_mut(id) {
-                entry.stored_rev = entry.life.rev;
+                entry.stored_rev = entry.life.get().rev;
             }
         }
         ids.into_iter().for_each(|id| self.make_free(id));
@@ -439,8 +440,9 @@ mod tests {
     #[test]
     fn only_a_waiting_job_that_is_free_and_newer_than_stored_is_unsaved() {
         let unsaved = |life: JobStatus, stored_rev, busy| {
-            let entry = entry(&mut Board::default(), spec(), life);
-            Entry { stored_rev, busy, ..entry }.is_unsaved()
+            let mut entry = entry(&mut Board::default(), spec(), life);
+            (entry.stored_rev, entry.busy) = (stored_rev, busy);
+            entry.is_unsaved()
         };
         let queued = JobStatus::queued(time(0), time(0));
         assert!(unsaved(queued.clone(), 0, Busy::Free));

@@ -73,7 +73,7 @@ impl Kernel {
         bound("call length", call.len(), 1, CALL_BYTES)?;
         let new = usize::from(self.relations.links.get(parent, call).is_none());
         bound("sub-jobs", self.relations.links.count(parent) + new, 0, SUB_JOBS)?;
-        let held = self.jobs.get(parent).and_then(|entry| entry.life.state.held());
+        let held = self.jobs.get(parent).and_then(|entry| entry.life.state().held());
         if held.is_some_and(|held| held.stop.is_some()) {
             return Err(Rejected::Event(jobhall_core::IllegalTransition::Stopping));
         }
@@ -114,7 +114,9 @@ impl Kernel {
             return;
         }
         let failure = Failure::new("parent_ended", format!("job {parent}, which requested it, has ended"));
-        if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.env.wall()) {
+        if let Ok(Decision::Step(step)) =
+            transition(&entry.life.get(), &Event::Cancel(&failure), self.env.wall())
+        {
             self.send_step(task, *step, Then::Nothing);
         }
     }

@@ -153,7 +153,7 @@ impl Kernel {
     fn check_copy(&self, wanted: &NewJob, of: JobId) -> Result<(), Rejected> {
         let no = |why| Err(Rejected::NotInGroup { field: "copy_of", why });
         let Some(entry) = self.jobs.get(of) else { return no("there is no such open job") };
-        match &entry.member {
+        match entry.member() {
             Some(part) if Some(part.group) != wanted.group => no("the job is in another group"),
             Some(part) if part.root != of => no("the job is a copy itself"),
             Some(part) if part.attached || wanted.attached => {

@@ -12,7 +12,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 /// Makes ready all jobs that are due by now.
 pub(crate) fn run(kernel: &mut Kernel) {
     while let Some(&(at, id)) = kernel.deadlines.due.first().filter(|(at, _)| *at <= kernel.env.wall()) {
-        if kernel.jobs.get(id).is_some_and(|entry| entry.timed.is_some()) {
+        if kernel.jobs.get(id).is_some_and(|entry| entry.timed().is_some()) {
             kernel.replace(id);
             continue;
         }

@@ -27,7 +27,10 @@ impl Kernel {
     /// The buckets in which the leased ones of these jobs have places.
     pub(super) fn buckets_of_leased(&self, ids: &[JobId]) -> BTreeSet<BucketId> {
         let leased = ids.iter().filter_map(|id| self.jobs.get(*id)).filter(|entry| entry.taken);
-        leased.filter_map(|entry| entry.share.get()).flat_map(|share| share.buckets.iter().copied()).collect()
+        leased
+            .filter_map(|entry| entry.share().get())
+            .flat_map(|share| share.buckets.iter().copied())
+            .collect()
     }
 
     /// The jobs whose places this job may borrow.
@@ -37,7 +40,7 @@ impl Kernel {
 
     /// Returns the job that has borrowed a place of this job and must leave it before this job resumes.
     pub(crate) fn borrower(&self, lender: JobId) -> Option<JobId> {
-        let share = self.jobs.get(lender).and_then(|entry| entry.share.get())?;
+        let share = self.jobs.get(lender).and_then(|entry| entry.share().get())?;
         self.admission.limits.lent_to(lender, share)
     }
 
@@ -69,7 +72,7 @@ impl Kernel {
         let mut first = BTreeMap::new();
         for &id in self.admission.limits.borrowers(lender) {
             let Some(entry) = self.jobs.get(id) else { continue };
-            let Placed::Limited(at) = entry.placed else { continue };
+            let Placed::Limited(at) = entry.placed() else { continue };
             if self.admission.limits.has_free_place(at, lender) {
                 let rank = rank(id, entry);
                 first
