@@ -52,7 +52,7 @@ impl Default for Config {
             retention_ms: 3_600_000,
             retention_step: 1_000,
             cached: 1_000,
-            spec_bytes: 64 << 20,
+            spec_bytes: 32 << 20,
             open_jobs: 20_000_000,
             open_groups: 1_000_000,
             storage_rest_ms: 1_000,
