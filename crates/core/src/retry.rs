@@ -66,12 +66,18 @@ pub struct OutcomeSet(u8);
 impl OutcomeSet {
     /// The set of these.
     pub fn of(outcomes: &[Outcome]) -> OutcomeSet {
-        OutcomeSet(outcomes.iter().fold(0, |bits, &outcome| bits | bit(outcome)))
+        outcomes.iter().copied().collect()
     }
 
     /// Whether the outcome is in the set.
     pub fn contains(self, outcome: Outcome) -> bool {
         self.0 & bit(outcome) != 0
+    }
+}
+
+impl FromIterator<Outcome> for OutcomeSet {
+    fn from_iter<I: IntoIterator<Item = Outcome>>(outcomes: I) -> OutcomeSet {
+        OutcomeSet(outcomes.into_iter().fold(0, |bits, outcome| bits | bit(outcome)))
     }
 }
 

@@ -6,6 +6,8 @@ use jobhall_store::{
     AuditEntry, AuditRow, Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack,
 };
 
+use rusqlite::Statement;
+
 use crate::error::{SqlError, damaged};
 use crate::row;
 use crate::statements::Reads;
@@ -28,6 +30,13 @@ pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
+/// A whole job, read by the statement `job`.
+fn whole(job: &mut Statement<'_>, id: JobId) -> Result<Option<Job>, SqlError> {
+    job.raw_bind_parameter(1, id.get().cast_signed())?;
+    let mut rows = job.raw_query();
+    rows.next()?.map(row::job).transpose()
+}
+
 impl Reads<'_> {
     /// The jobs with these ids, in the requested order.
     pub(crate) fn jobs(&mut self, ids: &[JobId]) -> Result<Vec<Option<Job>>, SqlError> {
@@ -35,9 +44,7 @@ impl Reads<'_> {
     }
 
     fn one_job(&mut self, id: JobId) -> Result<Option<Job>, SqlError> {
-        self.job.raw_bind_parameter(1, id.get().cast_signed())?;
-        let mut rows = self.job.raw_query();
-        rows.next()?.map(row::job).transpose()
+        whole(&mut self.job, id)
     }
 
     /// The ended attempts of a job.
@@ -102,9 +109,15 @@ impl Reads<'_> {
         self.open_jobs.raw_bind_parameter(1, first.cast_signed())?;
         self.open_jobs.raw_bind_parameter(2, block.last.get().cast_signed())?;
         self.open_jobs.raw_bind_parameter(3, limit(at_most - found.len()))?;
-        let mut rows = self.open_jobs.raw_query();
-        while let Some(job) = rows.next()? {
-            found.push(row::job(job)?);
+        let Reads { open_jobs, job, .. } = self;
+        let mut rows = open_jobs.raw_query();
+        while let Some(open) = rows.next()? {
+            if row::flag(open, 0)? {
+                let same = found.last().map(|job| &*job.spec);
+                found.push(row::new_job(open, same)?);
+            } else {
+                found.extend(whole(job, row::job_id(open, 1)?)?);
+            }
         }
         Ok(())
     }

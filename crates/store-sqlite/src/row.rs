@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Again, Blocked, Failure, Job, JobId, JobStatus, Json, Key, Lease, LeaseId, Leased, Outcome, PastAttempt,
-    State, StateName, StopRequest, StopWhy, Success, Time, TypeName, Unsuccessful, WaitFor, Waiting,
-    WorkerName,
+    Again, Blocked, Failure, Job, JobId, JobSpec, JobStatus, Json, Key, Lease, LeaseId, Leased, Outcome,
+    PastAttempt, State, StateName, StopRequest, StopWhy, Success, Time, TypeName, Unsuccessful, WaitFor,
+    Waiting, WorkerName,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, Statement};
@@ -176,6 +176,12 @@ pub(crate) fn job(row: &Row<'_>) -> Result<Job, SqlError> {
         state: state(row)?,
     };
     Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), life })
+}
+
+/// A new job of `open_jobs.sql`; `before` is the spec of the job before it, with which it often shares names.
+pub(crate) fn new_job(row: &Row<'_>, before: Option<&JobSpec>) -> Result<Job, SqlError> {
+    let life = JobStatus::queued(time(row, 3)?, time(row, 2)?);
+    Ok(Job { id: job_id(row, 1)?, spec: Arc::new(spec::plain(row, 4, before)?), life })
 }
 
 fn state(row: &Row<'_>) -> Result<State, SqlError> {

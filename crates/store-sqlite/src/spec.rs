@@ -81,8 +81,8 @@ pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<JobSpec, SqlError> {
     Ok(JobSpec {
         job_type: job_type(text(row, first)?)?,
         key: text_or_null(row, first + 1)?.map(key).transpose()?,
-        queue: QueueName::new(text(row, first + 2)?).map_err(|error| damaged("queue", error))?,
-        needs: Needs::parse(text(row, first + 3)?).map_err(|error| damaged("needs", error))?,
+        queue: queue(text(row, first + 2)?)?,
+        needs: needs(text(row, first + 3)?)?,
         priority: row.get(first + 4)?,
         retry: retry(row, first + 5)?,
         created_at: time(row, first + 10)?,
@@ -117,6 +117,58 @@ pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<JobSpec, SqlError> {
     })
 }
 
+/// A spec without rarely used columns, whose first column is at `first`, in the order of `open_jobs.sql`. Names that
+/// are equal to those of the spec before it are shared with it.
+pub(crate) fn plain(row: &Row<'_>, first: usize, before: Option<&JobSpec>) -> Result<JobSpec, SqlError> {
+    let (type_text, queue_text, needs_text) =
+        (text(row, first)?, text(row, first + 2)?, text(row, first + 3)?);
+    let job_type = match before.map(|spec| &spec.job_type) {
+        Some(same) if same.as_str() == type_text => same.clone(),
+        _ => job_type(type_text)?,
+    };
+    let queue = match before.map(|spec| &spec.queue) {
+        Some(same) if same.as_str() == queue_text => same.clone(),
+        _ => queue(queue_text)?,
+    };
+    let needs = match before.map(|spec| &spec.needs) {
+        Some(same) if same.as_str() == needs_text => same.clone(),
+        _ => needs(needs_text)?,
+    };
+    Ok(JobSpec {
+        job_type,
+        key: text_or_null(row, first + 1)?.map(key).transpose()?,
+        queue,
+        needs,
+        priority: row.get(first + 4)?,
+        retry: retry(row, first + 5)?,
+        created_at: time(row, first + 10)?,
+        retry_of: None,
+        params: Json::trusted(text(row, first + 11)?),
+        uses: Uses::default(),
+        avoid: false,
+        windows: Windows::default(),
+        throttle_factor: 1,
+        timeouts: Timeouts::default(),
+        after: Box::default(),
+        after_any: false,
+        parent: None,
+        group: None,
+        attached: false,
+        copy_of: None,
+        owner: None,
+        tags: Box::default(),
+        schedule: None,
+    })
+}
+
+fn queue(text: &str) -> Result<QueueName, SqlError> {
+    QueueName::new(text).map_err(|error| damaged("queue", error))
+}
+
+fn needs(text: &str) -> Result<Needs, SqlError> {
+    Needs::parse(text).map_err(|error| damaged("needs", error))
+}
+
 fn retry(row: &Row<'_>, first: usize) -> Result<RetryPolicy, SqlError> {
     let ms = row.get::<_, i64>(first + 2)?.cast_unsigned();
     let cap_ms = row.get::<_, Option<i64>>(first + 3)?.unwrap_or_default().cast_unsigned();
@@ -127,8 +179,8 @@ fn retry(row: &Row<'_>, first: usize) -> Result<RetryPolicy, SqlError> {
         other => return Err(damaged("backoff", other)),
     };
     let bits: u8 = row.get(first + 4)?;
-    let on: Vec<_> = Outcome::ALL.into_iter().filter(|&outcome| bits & 1 << outcome as u8 != 0).collect();
-    Ok(RetryPolicy { max_attempts: row.get(first)?, backoff, on: OutcomeSet::of(&on) })
+    let on = Outcome::ALL.into_iter().filter(|&outcome| bits & 1 << outcome as u8 != 0).collect();
+    Ok(RetryPolicy { max_attempts: row.get(first)?, backoff, on })
 }
 
 fn ms_or_null(row: &Row<'_>, column: usize) -> Result<Option<u64>, SqlError> {

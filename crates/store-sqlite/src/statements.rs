@@ -11,7 +11,6 @@ fn prepare<'c>(conn: &'c Connection, sql: &str) -> rusqlite::Result<Statement<'c
 macro_rules! sql {
     (job) => { $crate::statements::sql!(of_jobs "sql/job.sql") };
     (list) => { $crate::statements::sql!(of_jobs "sql/list.sql") };
-    (open_jobs) => { $crate::statements::sql!(of_jobs "sql/open_jobs.sql") };
     (export_jobs) => { $crate::statements::sql!(of_jobs "sql/export_jobs.sql") };
     (spec) => { concat!("SELECT\n", include_str!("sql/spec_columns.sql"), include_str!("sql/spec.sql")) };
     (of_jobs $file:literal) => {

@@ -3,9 +3,12 @@
 
 mod fixture;
 
-use fixture::{at, change, id, inserting, open, present, queued, step, wait};
-use jobhall_core::{Event, Failure};
-use jobhall_store::{Block, BlockChange, CommitError, Prune, Store, Unit};
+use std::sync::Arc;
+
+use fixture::{at, change, claim, id, inserting, open, present, queued, spec, step, wait};
+use jobhall_core::needs::Needs;
+use jobhall_core::{Event, Failure, Job, JobSpec, JobStatus, Json, QueueName, RetryPolicy, Tag, TypeName};
+use jobhall_store::{Block, BlockChange, CommitError, Memory, Prune, Store, Unit};
 use jobhall_store_sqlite::Sqlite;
 
 fn cancel(store: &Sqlite, numbers: impl Iterator<Item = u64>) {
@@ -78,6 +81,41 @@ fn open_jobs_are_found_by_their_blocks_after_a_restart() {
     assert_eq!(open(Some(23), 2), [30]);
     assert_eq!(open(Some(30), 2), [0u64; 0]);
     assert_eq!(open(None, 0), [0u64; 0]);
+}
+
+#[test]
+fn open_jobs_of_every_kind_are_read_whole_and_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, memory) = (open(&folder.path().join("hall.db")), Memory::new());
+    assert_eq!(wait(store.take_block(20)).unwrap(), memory.take_block_now(20));
+    let of = |n: u64, spec: JobSpec| Job { spec: Arc::new(spec), ..queued(n, None) };
+    let new = JobStatus::queued(at(3), at(9));
+    let jobs = vec![
+        queued(1, None),
+        queued(2, Some("key")),
+        of(3, JobSpec { job_type: TypeName::new("other").unwrap(), ..spec(None) }),
+        of(4, JobSpec { queue: QueueName::new("other").unwrap(), priority: -3, ..spec(None) }),
+        of(5, JobSpec { needs: Needs::parse("gpu>=1").unwrap(), ..spec(None) }),
+        of(6, JobSpec { retry: RetryPolicy::once(), params: Json::params("[1]").unwrap(), ..spec(None) }),
+        of(7, JobSpec { tags: [Tag::new("red").unwrap()].into(), ..spec(None) }),
+        of(8, JobSpec { retry_of: Some(id(1)), ..spec(None) }),
+        of(9, JobSpec { throttle_factor: 0, ..spec(None) }),
+        Job { life: JobStatus { hold: true, ..new.clone() }, ..queued(10, None) },
+        Job { life: JobStatus { rev: 2, ..new.clone() }, ..queued(11, None) },
+        Job { life: new.clone(), ..queued(12, None) },
+        Job { life: new.after_others(), ..queued(13, None) },
+        queued(14, None),
+        queued(15, None),
+    ];
+    for unit in [inserting(jobs), Unit { changes: vec![claim(&queued(14, None), at(5))], ..Unit::default() }]
+    {
+        let answer = wait(store.commit(vec![unit.clone()])).unwrap();
+        assert_eq!(answer, memory.commit_now(vec![unit]));
+    }
+    let all = memory.open_jobs_now(None, 99);
+    assert_eq!(all.len(), 15);
+    assert_eq!(wait(store.open_jobs(None, 99)).unwrap(), all);
+    assert_eq!(wait(store.open_jobs(Some(id(6)), 5)).unwrap(), all[6..11]);
 }
 
 #[test]
