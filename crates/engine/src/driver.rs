@@ -14,6 +14,7 @@ mod groups;
 mod job_reply;
 mod mailbox;
 mod replies;
+mod restore;
 mod session;
 mod settings;
 mod woken;
@@ -58,8 +59,6 @@ const SLICE: usize = 64;
 const BEHIND: usize = 4_096;
 /// Longest sleep while a deadline on the wall clock is pending, because that clock may be changed.
 const NAP_MS: u64 = 30_000;
-/// Open jobs per read at start.
-const PAGE: usize = 5_000;
 /// The reason given by an engine that was shut down.
 const SHUT_DOWN: &str = "it was shut down";
 /// The reason given by an engine whose store reports that this node may no longer be the leader.
@@ -106,20 +105,8 @@ impl Engine {
         kernel.restore_settings(store.settings().await?)?;
         kernel.restore_blocks(&store.blocks().await?);
         groups::restore(store.as_ref(), &mut kernel).await?;
-        let mut after = None;
-        loop {
-            let jobs = store.open_jobs(after, PAGE).await?;
-            let Some(last) = jobs.last() else { break };
-            after = Some(last.id);
-            jobs.into_iter().for_each(|job| kernel.restore(job));
-        }
-        let mut after = None;
-        loop {
-            let links = store.links(after, PAGE).await?;
-            let Some(last) = links.last() else { break };
-            after = Some((last.parent, last.call.clone()));
-            kernel.restore_links(links);
-        }
+        restore::jobs(&store, &mut kernel).await?;
+        restore::links(store.as_ref(), &mut kernel).await?;
         kernel.begin();
         let (commands, received) = mpsc::channel(WAITING);
         let (published, _) = broadcast::channel(BEHIND);

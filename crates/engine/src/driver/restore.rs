@@ -1,0 +1,104 @@
+//! Reading the open jobs and their links at start.
+
+use std::sync::Arc;
+
+use jobhall_core::Job;
+use jobhall_kernel::Kernel;
+use jobhall_store::{Store, StoreError};
+use tokio::sync::mpsc;
+
+/// Rows per read.
+const PAGE: usize = 2_000;
+/// Pages that were read and wait for the kernel.
+const AHEAD: usize = 1;
+
+/// Restores the open jobs. The store reads the next page while the kernel restores one, because both take about the same
+/// time.
+pub(super) async fn jobs(store: &Arc<dyn Store>, kernel: &mut Kernel) -> Result<(), StoreError> {
+    let (pages, read) = mpsc::channel(AHEAD);
+    tokio::spawn(read_jobs(store.clone(), pages));
+    restore_jobs(read, kernel).await
+}
+
+type Page = Result<Vec<Job>, StoreError>;
+
+async fn restore_jobs(mut read: mpsc::Receiver<Page>, kernel: &mut Kernel) -> Result<(), StoreError> {
+    loop {
+        let page =
+            read.recv().await.ok_or_else(|| StoreError::new("the reader of open jobs has stopped"))??;
+        if page.is_empty() {
+            return Ok(());
+        }
+        page.into_iter().for_each(|job| kernel.restore(job));
+    }
+}
+
+/// Sends all open jobs and an empty page, or an error. Ends early if they are no longer wanted.
+async fn read_jobs(store: Arc<dyn Store>, pages: mpsc::Sender<Page>) {
+    let mut after = None;
+    loop {
+        let page = store.open_jobs(after, PAGE).await;
+        after = page.as_ref().ok().and_then(|jobs| jobs.last()).map(|job| job.id);
+        if pages.send(page).await.is_err() || after.is_none() {
+            return;
+        }
+    }
+}
+
+/// Restores the links of sub-jobs.
+pub(super) async fn links(store: &dyn Store, kernel: &mut Kernel) -> Result<(), StoreError> {
+    let mut after = None;
+    loop {
+        let links = store.links(after, PAGE).await?;
+        let Some(last) = links.last() else { return Ok(()) };
+        after = Some((last.parent, last.call.clone()));
+        kernel.restore_links(links);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jobhall_core::{JobId, JobSpec, JobStatus, QueueName, Time, TypeName};
+    use jobhall_kernel::{Config, Now};
+    use jobhall_store::{Insert, Memory, Unit};
+
+    use super::*;
+
+    fn kernel() -> Kernel {
+        Kernel::new(Config::default(), Now::default(), Box::new(|| 7))
+    }
+
+    fn job(n: u64) -> Job {
+        let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
+        let spec = Arc::new(JobSpec::plain(job_type, queue, Time::EPOCH));
+        Job { id: JobId::new(n).unwrap(), spec, life: JobStatus::queued(Time::EPOCH, Time::EPOCH) }
+    }
+
+    #[tokio::test]
+    async fn every_page_of_open_jobs_is_restored() {
+        let (memory, many) = (Memory::new(), 2 * PAGE as u64 + 1);
+        memory.take_block_now(many);
+        let inserts = (1..=many).map(|n| Insert { job: job(n), reuse_since: None }).collect();
+        memory.commit_now(vec![Unit { inserts, ..Unit::default() }]);
+        let (store, mut kernel): (Arc<dyn Store>, _) = (Arc::new(memory), kernel());
+        jobs(&store, &mut kernel).await.unwrap();
+        assert_eq!(kernel.open_count() as u64, many);
+    }
+
+    #[tokio::test]
+    async fn an_error_after_some_pages_is_returned() {
+        let (pages, read) = mpsc::channel(2);
+        pages.send(Ok(vec![job(1)])).await.unwrap();
+        pages.send(Err(StoreError::new("no disk"))).await.unwrap();
+        let error = restore_jobs(read, &mut kernel()).await.unwrap_err();
+        assert_eq!(error.message, "no disk");
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_stops_before_the_last_page_is_an_error() {
+        let (pages, read) = mpsc::channel(2);
+        pages.send(Ok(vec![job(1)])).await.unwrap();
+        drop(pages);
+        assert!(restore_jobs(read, &mut kernel()).await.is_err());
+    }
+}
