@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use jobhall_core::Job;
+use jobhall_core::{Job, JobId};
 use jobhall_kernel::Kernel;
-use jobhall_store::{Store, StoreError};
+use jobhall_store::{Later, Store, StoreError};
 use tokio::sync::mpsc;
 
 /// Rows per read.
@@ -34,14 +34,29 @@ async fn restore_jobs(mut read: mpsc::Receiver<Page>, kernel: &mut Kernel) -> Re
 }
 
 /// Sends all open jobs and an empty page, or an error. Ends early if they are no longer wanted.
+///
+/// A long queue has dense ids. After a page without gaps, the page behind the next one is requested together with the
+/// next one, as if that had no gaps either; if it has some, the result is not used.
 async fn read_jobs(store: Arc<dyn Store>, pages: mpsc::Sender<Page>) {
-    let mut after = None;
+    let (mut after, mut dense) = (0, false);
+    let mut early: Option<(u64, Later<Page>)> = None;
     loop {
-        let page = store.open_jobs(after, PAGE).await;
-        after = page.as_ref().ok().and_then(|jobs| jobs.last()).map(|job| job.id);
-        if pages.send(page).await.is_err() || after.is_none() {
+        let next = match early.take() {
+            Some((from, page)) if from == after => page,
+            _ => store.open_jobs(JobId::new(after).ok(), PAGE),
+        };
+        let guess = after + PAGE as u64;
+        if dense {
+            early = Some((guess, store.open_jobs(JobId::new(guess).ok(), PAGE)));
+        }
+        let page = next.await;
+        let last = page.as_ref().ok().and_then(|jobs| jobs.last()).map(|job| job.id.get());
+        let ended = last.is_none();
+        if pages.send(page).await.is_err() || ended {
             return;
         }
+        after = last.unwrap_or(after);
+        dense = after == guess;
     }
 }
 
@@ -58,7 +73,7 @@ pub(super) async fn links(store: &dyn Store, kernel: &mut Kernel) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use jobhall_core::{JobId, JobSpec, JobStatus, QueueName, Time, TypeName};
+    use jobhall_core::{JobSpec, JobStatus, QueueName, Time, TypeName};
     use jobhall_kernel::{Config, Now};
     use jobhall_store::{Insert, Memory, Unit};
 
@@ -74,15 +89,42 @@ mod tests {
         Job { id: JobId::new(n).unwrap(), spec, life: JobStatus::queued(Time::EPOCH, Time::EPOCH) }
     }
 
+    /// A store with these open jobs.
+    fn store(ids: impl Iterator<Item = u64>) -> Arc<dyn Store> {
+        let memory = Memory::new();
+        let inserts: Vec<_> = ids.map(|n| Insert { job: job(n), reuse_since: None }).collect();
+        memory.take_block_now(inserts.last().unwrap().job.id.get());
+        memory.commit_now(vec![Unit { inserts, ..Unit::default() }]);
+        Arc::new(memory)
+    }
+
     #[tokio::test]
     async fn every_page_of_open_jobs_is_restored() {
-        let (memory, many) = (Memory::new(), 2 * PAGE as u64 + 1);
-        memory.take_block_now(many);
-        let inserts = (1..=many).map(|n| Insert { job: job(n), reuse_since: None }).collect();
-        memory.commit_now(vec![Unit { inserts, ..Unit::default() }]);
-        let (store, mut kernel): (Arc<dyn Store>, _) = (Arc::new(memory), kernel());
-        jobs(&store, &mut kernel).await.unwrap();
+        let (many, mut kernel) = (2 * PAGE as u64 + 1, kernel());
+        jobs(&store(1..=many), &mut kernel).await.unwrap();
         assert_eq!(kernel.open_count() as u64, many);
+    }
+
+    #[tokio::test]
+    async fn every_job_is_read_once_and_in_order_whether_ids_have_gaps_or_not() {
+        let page = PAGE as u64;
+        let gaps: [fn(u64) -> bool; 5] = [
+            |_| true,
+            |n| n != 1,
+            |n| n != 2 * PAGE as u64,
+            |n| n % 7 != 0 || n < 4 * PAGE as u64,
+            |n| !(3 * PAGE as u64 - 5..5 * PAGE as u64).contains(&n),
+        ];
+        for open in gaps {
+            let ids: Vec<u64> = (1..=8 * page).filter(|&n| open(n)).collect();
+            let (pages, mut read) = mpsc::channel(AHEAD);
+            tokio::spawn(read_jobs(store(ids.iter().copied()), pages));
+            let mut found = Vec::new();
+            while let Some(page) = read.recv().await {
+                found.extend(page.unwrap().iter().map(|job| job.id.get()));
+            }
+            assert_eq!(found, ids);
+        }
     }
 
     #[tokio::test]
