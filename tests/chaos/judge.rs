@@ -42,8 +42,8 @@ pub fn violation(aftermath: &Aftermath) -> Option<Violation> {
         }
     }
     for job in aftermath.stored.jobs.values().filter(|job| !work::is_own(job)) {
-        if matches!(job.life.state, State::Cancelled(_)) {
-            outside.worked(AttemptId { job: job.id, claim: job.life.claim }, Report::Cancelled);
+        if matches!(job.status.state, State::Cancelled(_)) {
+            outside.worked(AttemptId { job: job.id, claim: job.status.claim }, Report::Cancelled);
         }
     }
     outside.judge()
@@ -54,7 +54,7 @@ pub fn kept(aftermath: &Aftermath) -> usize {
     let stored = &aftermath.stored;
     let past = stored.attempts.values().flatten().map(|past| (past.assigned_at, past.ended_at, past.outcome));
     let last = stored.jobs.values().filter_map(|job| {
-        let (state, last) = (&job.life.state, AttemptId { job: job.id, claim: job.life.claim });
+        let (state, last) = (&job.status.state, AttemptId { job: job.id, claim: job.status.claim });
         Some((state.lease()?.assigned_at, state.ended_at()?, outcome(aftermath, last)?))
     });
     let own = past.chain(last).filter(|(.., outcome)| *outcome != Outcome::Lost);
@@ -88,16 +88,16 @@ fn pages_are_rows(aftermath: &Aftermath) {
     for page in &aftermath.shown {
         let id = page["id"].as_u64().unwrap();
         let job = &aftermath.stored.jobs[&JobId::new(id).unwrap()];
-        let life = &job.life;
-        assert_eq!(page["state"], life.state.name().as_str(), "job {id}");
-        assert_eq!(page["attempt"], life.attempt, "job {id}");
-        let attempts = aftermath.stored.attempts[&job.id].len() + usize::from(life.state.lease().is_some());
+        let status = &job.status;
+        assert_eq!(page["state"], status.state.name().as_str(), "job {id}");
+        assert_eq!(page["attempt"], status.attempt, "job {id}");
+        let attempts = aftermath.stored.attempts[&job.id].len() + usize::from(status.state.lease().is_some());
         assert_eq!(page["attempts"].as_array().map_or(0, Vec::len), attempts, "job {id}");
         if let Some(first) = aftermath.book.completed.get(&id) {
             assert_eq!(first, page, "I2: job {id} was completed and changed");
         }
         if let Some(told) = aftermath.book.events.get(&id) {
-            assert_eq!(told, life.state.name().as_str(), "I2: job {id} ended differently from its event");
+            assert_eq!(told, status.state.name().as_str(), "I2: job {id} ended differently from its event");
         }
     }
 }
@@ -106,9 +106,9 @@ fn pages_are_rows(aftermath: &Aftermath) {
 fn traces_are_attempts(aftermath: &Aftermath) {
     for (attempt, times) in &aftermath.traces.began {
         let job = aftermath.stored.jobs.get(&attempt.job).expect("I1: a command of a job that is not stored");
-        assert!(attempt.claim <= job.life.claim, "I3: {attempt} ran and was never claimed");
+        assert!(attempt.claim <= job.status.claim, "I3: {attempt} ran and was never claimed");
         assert_eq!(*times, 1, "I3: {attempt} ran {times} times");
-        let again = attempt.claim < job.life.claim;
+        let again = attempt.claim < job.status.claim;
         let passed = outcome(aftermath, *attempt) == Some(Outcome::Succeeded);
         assert!(!(again && passed), "I3: {attempt} succeeded, and its job ran again");
     }
@@ -123,7 +123,7 @@ pub fn early(aftermath: &Aftermath) -> (Option<JobId>, usize) {
     for job in aftermath.stored.jobs.values() {
         let Some(not_before) = work::not_before(job) else { continue };
         let past = aftermath.stored.attempts[&job.id].iter().map(|past| past.assigned_at);
-        for began in past.chain(job.life.state.lease().map(|lease| lease.assigned_at)) {
+        for began in past.chain(job.status.state.lease().map(|lease| lease.assigned_at)) {
             early = early.or((began < not_before).then_some(job.id));
             compared += 1;
         }
@@ -148,8 +148,8 @@ fn logs_are_whole(aftermath: &Aftermath) {
 fn outcome(aftermath: &Aftermath, attempt: AttemptId) -> Option<Outcome> {
     let past = aftermath.stored.attempts[&attempt.job].iter().find(|past| past.claim == attempt.claim);
     let job = &aftermath.stored.jobs[&attempt.job];
-    past.map(|past| past.outcome).or(match &job.life.state {
-        _ if job.life.claim != attempt.claim => None,
+    past.map(|past| past.outcome).or(match &job.status.state {
+        _ if job.status.claim != attempt.claim => None,
         State::Succeeded(success) => Some(success.outcome),
         State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => Some(defeat.outcome),
         _ => None,

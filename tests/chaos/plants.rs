@@ -61,7 +61,7 @@ fn every_planted_lie_is_caught_by_the_rule_meant_for_it() {
 
 /// An additional check must also detect its fault: a claim before its time.
 fn begun_early(aftermath: &mut Aftermath) -> Option<JobId> {
-    let waited = |job: &Job| work::not_before(job).is_some() && job.life.state.lease().is_some();
+    let waited = |job: &Job| work::not_before(job).is_some() && job.status.state.lease().is_some();
     let id = find(aftermath, waited)?;
     let later = work::not_before(&aftermath.stored.jobs[&id])?.plus_ms(3_600_000);
     let params = serde_json::json!({ "tag": "planted", "not_before": later.as_ms() }).to_string();
@@ -85,7 +85,7 @@ fn find(aftermath: &Aftermath, holds: impl Fn(&Job) -> bool) -> Option<JobId> {
 }
 
 fn succeeded(job: &Job) -> bool {
-    matches!(job.life.state, State::Succeeded(_))
+    matches!(job.status.state, State::Succeeded(_))
 }
 
 fn own_success(job: &Job) -> bool {
@@ -119,7 +119,7 @@ fn gone_for_good(aftermath: &mut Aftermath) -> bool {
 fn change(aftermath: &mut Aftermath, id: JobId, change: impl FnOnce(&mut JobSpec, &mut JobStatus)) -> bool {
     let Some(job) = aftermath.stored.jobs.get_mut(&id) else { return false };
     let mut spec = (*job.spec).clone();
-    change(&mut spec, &mut job.life);
+    change(&mut spec, &mut job.status);
     job.spec = spec.into();
     true
 }
@@ -147,25 +147,25 @@ fn other_params(aftermath: &mut Aftermath) -> bool {
 
 fn second_end(aftermath: &mut Aftermath) -> bool {
     let Some(id) = find(aftermath, succeeded) else { return false };
-    let rev = aftermath.stored.jobs[&id].life.rev + 1;
+    let rev = aftermath.stored.jobs[&id].status.rev + 1;
     commit(aftermath, id, rev, StateName::Succeeded);
-    change(aftermath, id, |_, life| life.rev += 1)
+    change(aftermath, id, |_, status| status.rev += 1)
 }
 
 fn queued_again(aftermath: &mut Aftermath) -> bool {
     let Some(id) = find(aftermath, |job| succeeded(job) && job.spec.key.is_none()) else { return false };
-    let rev = aftermath.stored.jobs[&id].life.rev + 1;
+    let rev = aftermath.stored.jobs[&id].status.rev + 1;
     commit(aftermath, id, rev, StateName::Queued);
-    change(aftermath, id, |_, life| {
-        life.rev += 1;
-        life.state = State::Queued(None);
+    change(aftermath, id, |_, status| {
+        status.rev += 1;
+        status.state = State::Queued(None);
     })
 }
 
 /// The attempt that a worker of the test completed with success.
 fn own_attempt(aftermath: &Aftermath) -> Option<AttemptId> {
     let job = &aftermath.stored.jobs[&find(aftermath, own_success)?];
-    Some(AttemptId { job: job.id, claim: job.life.claim })
+    Some(AttemptId { job: job.id, claim: job.status.claim })
 }
 
 fn other_lease(aftermath: &mut Aftermath) -> bool {
@@ -199,8 +199,8 @@ fn unreported(aftermath: &mut Aftermath) -> bool {
 /// The row has another result than the acknowledged one.
 fn other_outcome(aftermath: &mut Aftermath) -> bool {
     let Some(attempt) = own_attempt(aftermath) else { return false };
-    change(aftermath, attempt.job, |_, life| {
-        if let State::Succeeded(success) = &mut life.state {
+    change(aftermath, attempt.job, |_, status| {
+        if let State::Succeeded(success) = &mut status.state {
             success.value = Json::value("\"forged\"").unwrap();
         }
     })
@@ -208,7 +208,7 @@ fn other_outcome(aftermath: &mut Aftermath) -> bool {
 
 fn overlap(aftermath: &mut Aftermath) -> bool {
     let jobs = &aftermath.stored.jobs;
-    let tried_again = |id: &JobId| jobs.get(id).is_some_and(|job| job.life.state.lease().is_some());
+    let tried_again = |id: &JobId| jobs.get(id).is_some_and(|job| job.status.state.lease().is_some());
     let past = aftermath.stored.attempts.iter_mut().filter(|(id, _)| tried_again(id));
     let last = past.filter_map(|(_, all)| all.last_mut()).next();
     last.map(|past| past.ended_at = past.ended_at.plus_ms(3_600_000)).is_some()
@@ -262,9 +262,9 @@ fn still_open(aftermath: &mut Aftermath) -> bool {
     let Some(last) = aftermath.stored.jobs.values().next_back().cloned() else { return false };
     let id = JobId::new(last.id.get() + 1).unwrap();
     let spec = JobSpec { key: None, ..(*last.spec).clone() };
-    let life = JobStatus::queued(Time::EPOCH, Time::EPOCH);
+    let status = JobStatus::queued(Time::EPOCH, Time::EPOCH);
     commit(aftermath, id, 1, StateName::Queued);
-    aftermath.stored.jobs.insert(id, Job { id, spec: spec.into(), life });
+    aftermath.stored.jobs.insert(id, Job { id, spec: spec.into(), status });
     aftermath.stored.open.push(id);
     aftermath.stored.blocks.push(Block { first: id, last: id, live: None });
     true

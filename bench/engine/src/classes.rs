@@ -89,7 +89,7 @@ fn one_kernel(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
     for n in 0..waiting.jobs {
         // The remaining jobs, beyond one per class, are of the last class.
         let spec = specs[usize::try_from(n)?.min(specs.len() - 1)].clone();
-        kernel.restore(Job { id: JobId::new(n + 1)?, spec, life: JobStatus::queued(now.wall, now.wall) });
+        kernel.restore(Job { id: JobId::new(n + 1)?, spec, status: JobStatus::queued(now.wall, now.wall) });
     }
     kernel.begin();
     kernel.take_store_requests();

@@ -45,7 +45,7 @@ async fn fill(
         let n = left.min(BATCH);
         left -= n;
         let block = store.take_block(n).await?;
-        let job = |id| Ok(Job { id: JobId::new(id)?, spec: spec.clone(), life: life.clone() });
+        let job = |id| Ok(Job { id: JobId::new(id)?, spec: spec.clone(), status: life.clone() });
         let jobs: Result<Vec<Job>, Failed> = (block.first.get()..=block.last.get()).map(job).collect();
         let unit = |job| Unit { inserts: vec![Insert { job, reuse_since: None }], ..Unit::default() };
         let next = store.commit(jobs?.into_iter().map(unit).collect());
@@ -90,7 +90,7 @@ fn ended(spec: &JobSpec, then: Time) -> Result<JobStatus, Failed> {
 
 fn step(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<JobStatus, Failed> {
     match transition(life, event, now) {
-        Ok(Decision::Step(step)) => Ok(step.life),
+        Ok(Decision::Step(step)) => Ok(step.status),
         Ok(Decision::Same) => Err("a step changed nothing".into()),
         Err(refusal) => Err(refusal.to_string().into()),
     }

@@ -234,7 +234,7 @@ pub struct Job {
     /// The request.
     pub spec: Arc<JobSpec>,
     /// Its progress.
-    pub life: JobStatus,
+    pub status: JobStatus,
 }
 
 /// An attempt that ended while its job continued. The last attempt of a completed job is in the job itself.
@@ -313,11 +313,11 @@ mod tests {
         assert_eq!(queued.clone().after_others().state, blocked(None, true));
         assert_eq!(behind.clone().after_others().state, blocked(Some(holder), true));
         assert_eq!([queued.state, behind.state], [State::Queued(None), blocked(Some(holder), false)]);
-        for life in lives {
-            assert_eq!((life.rev, life.claim, life.attempt), (1, 0, 0));
-            assert_eq!((life.lost, life.snoozed, life.unaccepted), (0, 0, 0));
-            assert_eq!((life.run_at, life.updated_at, &life.again), (later, now, &None));
-            assert_eq!((life.tries(), life.past_attempts()), (0, 0));
+        for status in lives {
+            assert_eq!((status.rev, status.claim, status.attempt), (1, 0, 0));
+            assert_eq!((status.lost, status.snoozed, status.unaccepted), (0, 0, 0));
+            assert_eq!((status.run_at, status.updated_at, &status.again), (later, now, &None));
+            assert_eq!((status.tries(), status.past_attempts()), (0, 0));
         }
     }
 }

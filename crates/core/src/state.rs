@@ -155,7 +155,7 @@ impl State {
     }
 
     /// The data of a leased job.
-    pub fn held(&self) -> Option<&Leased> {
+    pub fn leased(&self) -> Option<&Leased> {
         match self {
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => Some(held),
             State::Waiting(waiting) if waiting.on == WaitFor::Jobs => Some(&waiting.held),
@@ -169,7 +169,7 @@ impl State {
             State::Waiting(waiting) => Some(&waiting.held.lease),
             State::Succeeded(success) => Some(&success.last),
             State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => defeat.last.as_ref(),
-            _ => self.held().map(|held| &held.lease),
+            _ => self.leased().map(|held| &held.lease),
         }
     }
 

@@ -121,29 +121,29 @@ fn drawing() -> String {
 
 fn moves() -> Moves {
     let mut moves = Moves::new();
-    for (from, life) in lives() {
+    for (from, status) in lives() {
         for (event, op, card) in events() {
-            note(&mut moves, from, &effect(&life, &op, card), event);
+            note(&mut moves, from, &effect(&status, &op, card), event);
         }
     }
-    for (from, life) in cancelling_lives() {
+    for (from, status) in cancelling_lives() {
         for (event, op, card) in events() {
-            note(&mut moves, from, &effect(&life, &op, card), &format!("{event} after a cancel"));
+            note(&mut moves, from, &effect(&status, &op, card), &format!("{event} after a cancel"));
         }
     }
-    for (from, life) in timing_out_lives() {
+    for (from, status) in timing_out_lives() {
         for (event, op, card) in events() {
-            note(&mut moves, from, &effect(&life, &op, card), &format!("{event} after a time-out"));
+            note(&mut moves, from, &effect(&status, &op, card), &format!("{event} after a time-out"));
         }
     }
-    for (from, life) in other_lives() {
+    for (from, status) in other_lives() {
         let from = from.split(' ').next().unwrap_or(from);
         for (event, op, card) in events() {
-            note(&mut moves, from, &effect(&life, &op, card), event);
+            note(&mut moves, from, &effect(&status, &op, card), event);
         }
     }
-    for (from, life, event, op) in turning_points() {
-        note(&mut moves, from, &effect(&life, &op, FIRST), event);
+    for (from, status, event, op) in turning_points() {
+        note(&mut moves, from, &effect(&status, &op, FIRST), event);
     }
     moves
 }
@@ -175,7 +175,7 @@ fn turning_points() -> Vec<(&'static str, JobStatus, &'static str, Op)> {
     let running = after(&assigned, &[Op::Progress]);
     let retrying = after(&running, &[failed(None)]);
     let unaccepted = JobStatus { unaccepted: UNACCEPTED_CLAIMS - 1, ..assigned.clone() };
-    let lost = |life: &JobStatus| JobStatus { lost: LOST_LEASES - 1, attempt: 3, ..life.clone() };
+    let lost = |status: &JobStatus| JobStatus { lost: LOST_LEASES - 1, attempt: 3, ..status.clone() };
     let last = JobStatus { attempt: u32::from(policy().max_attempts), ..running.clone() };
     vec![
         ("retrying", JobStatus { run_at: at(LATER_MS), ..retrying }, "claim before its time", Op::Claim),
@@ -208,7 +208,7 @@ fn table(out: &mut String, lives: &[(&'static str, JobStatus)]) {
     line(out, &format!("| event | {} |", names.join(" | ")));
     line(out, &format!("|---|{}", "---|".repeat(names.len())));
     for (event, op, card) in events() {
-        let cells: Vec<_> = lives.iter().map(|(_, life)| effect(life, &op, card)).collect();
+        let cells: Vec<_> = lives.iter().map(|(_, status)| effect(status, &op, card)).collect();
         line(out, &format!("| {event} | {} |", cells.join(" | ")));
     }
 }
@@ -216,8 +216,8 @@ fn table(out: &mut String, lives: &[(&'static str, JobStatus)]) {
 fn counters() -> String {
     let mut out =
         "## Where a counter or the time decides\n\n| state | event | becomes |\n|---|---|---|\n".to_owned();
-    for (state, life, event, op) in turning_points() {
-        line(&mut out, &format!("| {state} | {event} | {} |", effect(&life, &op, FIRST)));
+    for (state, status, event, op) in turning_points() {
+        line(&mut out, &format!("| {state} | {event} | {} |", effect(&status, &op, FIRST)));
     }
     out
 }
@@ -250,8 +250,8 @@ fn end_by(outcome: Outcome) -> String {
     };
     let held =
         || JobStatus { lost: LOST_LEASES - 1, attempt: 3, ..after(&fresh(), &[Op::Claim, Op::Accept]) };
-    let life = if outcome == Outcome::Cancelled { fresh() } else { held() };
-    effect(&life, &report, FIRST)
+    let status = if outcome == Outcome::Cancelled { fresh() } else { held() };
+    effect(&status, &report, FIRST)
 }
 
 fn line(out: &mut String, text: &str) {

@@ -20,7 +20,7 @@ impl Observer for JobLog {
     }
 
     fn stepped(&self, job: JobId, step: &Step) {
-        let state = &step.life.state;
+        let state = &step.status.state;
         if let Some(past) = &step.past {
             let attempt = AttemptId { job, claim: past.claim };
             let (worker, outcome) = (&past.worker, past.outcome);
@@ -28,9 +28,9 @@ impl Observer for JobLog {
         }
         let Some(outcome) = state.outcome() else { return };
         let state = state.name();
-        match step.life.state.lease() {
+        match step.status.state.lease() {
             Some(lease) => {
-                let attempt = AttemptId { job, claim: step.life.claim };
+                let attempt = AttemptId { job, claim: step.status.claim };
                 let worker = &lease.worker;
                 tracing::info!(job = job.get(), %attempt, %worker, %outcome, %state, "job completed");
             }

@@ -147,37 +147,37 @@ impl Kernel {
     pub(crate) fn explain(&self, id: JobId) -> Result<Box<Explanation>, Rejected> {
         let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
         let explanation =
-            Explanation { id, state: entry.life.get().name(self.env.wall()), why: self.why(id, entry) };
+            Explanation { id, state: entry.status.get().name(self.env.wall()), why: self.why(id, entry) };
         Ok(Box::new(explanation))
     }
 
     pub(crate) fn explain_completed(&mut self, id: JobId) -> Result<Box<Explanation>, Rejected> {
         let (job, _) = self.jobs.completed(id).ok_or(Rejected::NoSuchJob(id))?;
-        let state = job.life.state.name();
+        let state = job.status.state.name();
         Ok(Box::new(Explanation { id, state, why: vec![Why::Completed(state)] }))
     }
 
     fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {
-        if let Some(part) = entry.member().filter(|_| entry.life.state().held().is_none())
+        if let Some(part) = entry.member().filter(|_| entry.status.state().leased().is_none())
             && self.groups.cancel(part.group).is_some()
         {
             return vec![Why::GroupCancelled(part.group)];
         }
-        match entry.life.state() {
-            State::Queued(_) if entry.life.get().hold => self.why_reserved(id, entry),
+        match entry.status.state() {
+            State::Queued(_) if entry.status.get().hold => self.why_reserved(id, entry),
             State::Blocked(blocked) => {
                 let behind = blocked.holder.map(Why::KeyHeld);
                 let after = if blocked.dependencies { self.why_blocked(entry) } else { None };
                 let ended = (behind.is_none() && after.is_none()).then_some(Why::DependenciesEnded);
                 behind.into_iter().chain(after).chain(ended).collect()
             }
-            State::Queued(error) if entry.life.run_at() > self.env.wall() => {
+            State::Queued(error) if entry.status.run_at() > self.env.wall() => {
                 vec![self.why_early(entry, error.as_deref())]
             }
             State::Queued(_) => self.why_waiting(id, entry),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 let worker = held.lease.worker.clone();
-                let why = match (&held.stop, entry.life.state()) {
+                let why = match (&held.stop, entry.status.state()) {
                     (Some(stop), _) => stopping(worker, stop),
                     (None, State::Assigned(_)) => Why::NotAccepted(worker),
                     (None, _) => Why::Running(worker),
@@ -194,7 +194,7 @@ impl Kernel {
     /// The first few open dependencies of a blocked job.
     fn why_blocked(&self, entry: &Entry) -> Option<Why> {
         let after = entry.spec.as_ref().map_or(&[][..], |spec| &spec.after);
-        let name = |id: &JobId| Some((*id, self.jobs.get(*id)?.life.get().name(self.env.wall())));
+        let name = |id: &JobId| Some((*id, self.jobs.get(*id)?.status.get().name(self.env.wall())));
         let mut open: Vec<_> = after.iter().filter_map(name).collect();
         let more = open.len().saturating_sub(FEW);
         open.truncate(FEW);
@@ -206,12 +206,12 @@ impl Kernel {
         let open = self.relations.awaited_by(id).filter(|open| !open.is_empty());
         match (&waiting.held.stop, waiting.on, open) {
             (_, WaitFor::External { until }, _) => {
-                Why::WaitsExternal { until, attempt: entry.life.get().attempt }
+                Why::WaitsExternal { until, attempt: entry.status.get().attempt }
             }
             (Some(stop), WaitFor::Jobs, _) => stopping(worker, stop),
             (None, WaitFor::Jobs, None) => Why::WaitsForRoom(worker),
             (None, WaitFor::Jobs, Some(open)) => {
-                let state = |id: &JobId| Some((*id, self.jobs.get(*id)?.life.get().name(self.env.wall())));
+                let state = |id: &JobId| Some((*id, self.jobs.get(*id)?.status.get().name(self.env.wall())));
                 Why::WaitsForJobs {
                     jobs: open.iter().take(SOME).filter_map(state).collect(),
                     open: open.len(),
@@ -227,7 +227,7 @@ impl Kernel {
 
     /// Why the start time of a job has not come.
     fn why_early(&self, entry: &Entry, error: Option<&Failure>) -> Why {
-        let (now, run_at) = (self.env.wall(), entry.life.run_at());
+        let (now, run_at) = (self.env.wall(), entry.status.run_at());
         let windows = entry.timed().map(|timed| &timed.windows);
         if let Some(windows) =
             windows.filter(|windows| !windows.open_at(now) && windows.next_open(now) == run_at)

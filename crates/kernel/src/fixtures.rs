@@ -33,15 +33,15 @@ pub(crate) fn spec() -> JobSpec {
 }
 
 /// A job of this spec that is not placed and that is counted nowhere.
-pub(crate) fn entry(board: &mut Board, spec: JobSpec, life: JobStatus) -> Entry {
-    let (known, counted) = (board.enter_job(&spec), life.name(Time::EPOCH));
-    Entry::new(Job { id: id(1), spec: Arc::new(spec), life }, known, counted, (Shared::Free, false))
+pub(crate) fn entry(board: &mut Board, spec: JobSpec, status: JobStatus) -> Entry {
+    let (known, counted) = (board.enter_job(&spec), status.name(Time::EPOCH));
+    Entry::new(Job { id: id(1), spec: Arc::new(spec), status }, known, counted, (Shared::Free, false))
 }
 
 /// The status after an event.
-pub(crate) fn after(life: &JobStatus, event: &Event<'_>) -> JobStatus {
-    match transition(life, event, life.updated_at.plus_ms(1)) {
-        Ok(Decision::Step(step)) => step.life,
+pub(crate) fn after(status: &JobStatus, event: &Event<'_>) -> JobStatus {
+    match transition(status, event, status.updated_at.plus_ms(1)) {
+        Ok(Decision::Step(step)) => step.status,
         other => panic!("{other:?}"),
     }
 }

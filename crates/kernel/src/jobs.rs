@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn completed(jobs: &mut Jobs, n: u64) {
-        let job = Job { id: id(n), spec: Arc::new(spec()), life: JobStatus::queued(time(0), time(0)) };
+        let job = Job { id: id(n), spec: Arc::new(spec()), status: JobStatus::queued(time(0), time(0)) };
         jobs.cached.put(id(n), (job, Vec::new()));
     }
 

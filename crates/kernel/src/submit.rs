@@ -180,7 +180,8 @@ impl Kernel {
         for (id, step) in &plan.moves {
             self.make_busy(*id, Busy::Unit);
             let expected = self.jobs.get(*id).map_or(0, |entry| entry.stored_rev);
-            unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
+            unit.changes
+                .push(Change { past: step.past.clone(), ..change(*id, expected, step.status.clone()) });
         }
         let of_schedule = matches!(plan.reply_to, ReplyTo::Schedule(_));
         let written = !unit.inserts.is_empty()
@@ -239,9 +240,9 @@ impl Kernel {
 
     fn again_target(&self, plan: &Plan, at: usize, holder: JobId) -> Option<(JobId, Step)> {
         let target = self.jobs.successor(holder).unwrap_or(holder);
-        let life = self.jobs.get(target)?.life.get();
+        let status = self.jobs.get(target)?.status.get();
         let event = Event::Again(&plan.submit.jobs[at].params);
-        let Ok(Decision::Step(step)) = transition(&life, &event, self.env.wall()) else { return None };
+        let Ok(Decision::Step(step)) = transition(&status, &event, self.env.wall()) else { return None };
         Some((target, *step))
     }
 
@@ -253,12 +254,12 @@ impl Kernel {
         for target in [waiting, Some(holder)].into_iter().flatten() {
             let Some(entry) = self.jobs.get(target) else { continue };
             if let Ok(Decision::Step(step)) =
-                transition(&entry.life.get(), &Event::Cancel(&failure), self.env.wall())
+                transition(&entry.status.get(), &Event::Cancel(&failure), self.env.wall())
             {
                 plan.moves.push((target, *step));
             }
         }
-        let ends = plan.moves.iter().any(|(id, step)| *id == holder && step.life.state.is_terminal());
+        let ends = plan.moves.iter().any(|(id, step)| *id == holder && step.status.state.is_terminal());
         if ends || !self.jobs.contains(holder) {
             let disposition = if ends { Disposition::Superseding } else { Disposition::Created };
             return self.plan_insert(plan, at, None, unit, disposition);
@@ -283,14 +284,14 @@ impl Kernel {
             if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
         let spec = Arc::new(JobSpec { parent, ..wanted.spec(after, config.retry, now) });
         let run_at = wanted.windows.start_of(wanted.run_at.unwrap_or(now), now);
-        let mut life = match behind {
+        let mut status = match behind {
             Some(holder) => JobStatus::behind(now, run_at, holder),
             None => JobStatus::queued(now, run_at),
         };
         if waits {
-            life = life.after_others();
+            status = status.after_others();
         }
-        let mut job = Job { id: plan.items[at].id, spec, life };
+        let mut job = Job { id: plan.items[at].id, spec, status };
         let share = self.share_of(&job);
         let ready = behind.is_none() && !waits && run_at <= now;
         let reserved = if ready { self.hand_over(&mut job, share.get()) } else { None };
@@ -331,7 +332,7 @@ impl Kernel {
         }
         // A copy is counted with its original, also if it takes the original's place.
         items.iter().filter_map(|item| item.job.as_ref()).for_each(|job| self.expect_copy(job));
-        let ended: Vec<_> = moves.iter().map(|(id, step)| (*id, step.life.state.name())).collect();
+        let ended: Vec<_> = moves.iter().map(|(id, step)| (*id, step.status.state.name())).collect();
         for (id, step) in moves {
             self.moved(id, step);
         }
@@ -340,11 +341,11 @@ impl Kernel {
                 self.ids.ended(item.id);
                 continue;
             };
-            let (id, life) = (job.id, job.life.clone());
-            let since = life.run_at.max(job.spec.created_at);
+            let (id, status) = (job.id, job.status.clone());
+            let since = status.run_at.max(job.spec.created_at);
             self.jobs.totals_mut().submitted(self.env.now());
             self.env.observer().submitted(&job);
-            if matches!(life.state, State::Blocked(blocked) if blocked.dependencies) {
+            if matches!(status.state, State::Blocked(blocked) if blocked.dependencies) {
                 waiting.push(job.clone());
             }
             match self.take_pending(id) {
@@ -355,8 +356,8 @@ impl Kernel {
                 None => self.admit(job),
             }
             if let Some(reserved) = item.reserved {
-                self.jobs.totals_mut().assigned(since, &life);
-                self.assigned(id, &life, reserved);
+                self.jobs.totals_mut().assigned(since, &status);
+                self.assigned(id, &status, reserved);
             }
         }
         self.follow(filled, &waiting, &ended);
@@ -372,9 +373,9 @@ impl Kernel {
     pub(crate) fn moved(&mut self, id: JobId, step: Step) {
         self.jobs.totals_mut().stepped(&step);
         self.env.observer().stepped(id, &step);
-        let Step { life, reason, .. } = step;
-        let (claim, terminal) = (life.claim, life.state.is_terminal());
-        self.stored(id, life);
+        let Step { status, reason, .. } = step;
+        let (claim, terminal) = (status.claim, status.state.is_terminal());
+        self.stored(id, status);
         self.tell_holder(id, claim, reason);
         if terminal { self.finish(id) } else { self.make_free(id) }
     }

@@ -73,7 +73,7 @@ impl Filter {
     }
 
     fn means(&self, job: &Job, moment: Time) -> bool {
-        (self.names.is_empty() || self.names.contains(&job.life.name(moment)))
+        (self.names.is_empty() || self.names.contains(&job.status.name(moment)))
             && self.scope.reaches(job.spec.queue.as_str())
             && self.text.as_ref().is_none_or(|text| has(job, text))
     }
@@ -117,7 +117,7 @@ fn search(text: &str) -> Result<String, ApiError> {
 
 /// Whether a text in lower case is in the job's type, key, params or error.
 fn has(job: &Job, text: &str) -> bool {
-    let error = job.life.state.error();
+    let error = job.status.state.error();
     let fields = [
         Some(job.spec.job_type.as_str()),
         job.spec.key.as_ref().map(Key::as_str),
@@ -130,8 +130,8 @@ fn has(job: &Job, text: &str) -> bool {
 
 /// Replaces jobs that are claimed or blocked with the engine's current version.
 async fn live(app: &App, mut jobs: Vec<Job>) -> Result<Vec<Job>, ApiError> {
-    let ahead = |state: &State| state.held().is_some() || matches!(state, State::Blocked(_));
-    let held: Vec<_> = (0..jobs.len()).filter(|&at| ahead(&jobs[at].life.state)).collect();
+    let ahead = |state: &State| state.leased().is_some() || matches!(state, State::Blocked(_));
+    let held: Vec<_> = (0..jobs.len()).filter(|&at| ahead(&jobs[at].status.state)).collect();
     let ids: Vec<_> = held.iter().map(|&at| jobs[at].id).collect();
     for (at, shown) in held.into_iter().zip(app.engine.show_each(&ids).await?) {
         // A job that was removed in the meantime stays as it was read.

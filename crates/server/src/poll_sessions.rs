@@ -201,7 +201,7 @@ impl PollSessions {
         for (attempt, _) in &kept {
             renewed.kept.push(attempt.to_string());
             let shown = self.engine.show(attempt.job).await?;
-            let cancel = shown.job.life.state.held().is_some_and(|held| held.stop.is_some());
+            let cancel = shown.job.status.state.leased().is_some_and(|held| held.stop.is_some());
             renewed.cancel.extend(cancel.then(|| attempt.to_string()));
         }
         if kept.is_empty() {

@@ -25,9 +25,9 @@ fn failure(failure: &Failure) -> Result<wire::Failure, ApiError> {
 
 /// A job without its attempts, as shown in lists.
 pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
-    let (spec, life) = (&job.spec, as_of(job, now));
-    let lease = life.state.lease();
-    let result = match &life.state {
+    let (spec, status) = (&job.spec, as_of(job, now));
+    let lease = status.state.lease();
+    let result = match &status.state {
         State::Succeeded(success) => Some(raw(&success.value)?),
         _ => None,
     };
@@ -44,20 +44,20 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
         schedule: spec.schedule.as_ref().map(ToString::to_string),
         priority: spec.priority,
         throttle_factor: spec.throttle_factor,
-        hold: life.hold,
-        state: life.name(now).to_string(),
-        attempt: life.attempt,
+        hold: status.hold,
+        state: status.name(now).to_string(),
+        attempt: status.attempt,
         max_attempts: spec.retry.max_attempts,
-        run_at: Timestamp(life.run_at),
+        run_at: Timestamp(status.run_at),
         created_at: Timestamp(spec.created_at),
-        updated_at: Timestamp(life.updated_at),
+        updated_at: Timestamp(status.updated_at),
         started_at: lease.and_then(|lease| lease.started_at).map(Timestamp),
-        completed_at: life.state.ended_at().map(Timestamp),
+        completed_at: status.state.ended_at().map(Timestamp),
         worker: lease.map(|lease| lease.worker.to_string()),
         progress: Vec::new(),
         result,
         result_artifact: None,
-        error: life.state.error().map(failure).transpose()?,
+        error: status.state.error().map(failure).transpose()?,
         retry_of: spec.retry_of.map(|id| id.get()),
         after: spec.after.iter().map(|id| id.get()).collect(),
         after_any: spec.after_any,
@@ -66,8 +66,8 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
         copy_of: spec.copy_of.map(|id| id.get()),
         owner: spec.owner.as_ref().map(ToString::to_string),
         tags: spec.tags.iter().map(ToString::to_string).collect(),
-        cancel_requested: life.state.held().is_some_and(|held| held.is_cancelled()),
-        timing_out: life.state.held().is_some_and(|held| held.stop.is_some() && !held.is_cancelled()),
+        cancel_requested: status.state.leased().is_some_and(|held| held.is_cancelled()),
+        timing_out: status.state.leased().is_some_and(|held| held.stop.is_some() && !held.is_cancelled()),
         longer_than_expected: false,
         timeouts: spec.timeouts.into(),
         parent: spec.parent.map(|id| id.get()),
@@ -78,10 +78,10 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
 /// The current state: when a waiting job starts depends on its windows, which is not stored.
 fn as_of(job: &Job, now: Time) -> Cow<'_, JobStatus> {
     let windows = &job.spec.windows;
-    if windows.is_always() || !matches!(job.life.state, State::Queued(_)) {
-        return Cow::Borrowed(&job.life);
+    if windows.is_always() || !matches!(job.status.state, State::Queued(_)) {
+        return Cow::Borrowed(&job.status);
     }
-    Cow::Owned(JobStatus { run_at: windows.start_of(job.life.run_at, now), ..job.life.clone() })
+    Cow::Owned(JobStatus { run_at: windows.start_of(job.status.run_at, now), ..job.status.clone() })
 }
 
 /// A job with its attempts and progress.
@@ -109,23 +109,23 @@ fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, ApiError
 
 /// The current attempt, or the attempt that ended the job.
 fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, ApiError> {
-    let Some(Lease { worker, assigned_at, accepted_at, started_at, .. }) = job.life.state.lease() else {
+    let Some(Lease { worker, assigned_at, accepted_at, started_at, .. }) = job.status.state.lease() else {
         return Ok(None);
     };
-    let outcome = match &job.life.state {
+    let outcome = match &job.status.state {
         State::Succeeded(success) => Some(success.outcome),
         State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => Some(defeat.outcome),
         _ => None,
     };
     Ok(Some(wire::Attempt {
-        id: format!("{}-{}", job.id, job.life.claim),
+        id: format!("{}-{}", job.id, job.status.claim),
         worker: worker.to_string(),
         assigned_at: Timestamp(*assigned_at),
         accepted_at: accepted_at.map(Timestamp),
         started_at: started_at.map(Timestamp),
-        ended_at: job.life.state.ended_at().map(Timestamp),
+        ended_at: job.status.state.ended_at().map(Timestamp),
         outcome: outcome.map(|outcome| outcome.to_string()),
-        error: job.life.state.error().map(failure).transpose()?,
+        error: job.status.state.error().map(failure).transpose()?,
     }))
 }
 
@@ -241,7 +241,8 @@ mod tests {
         let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
         let windows = Windows::parse("12:00-13:00").unwrap();
         let spec = JobSpec { windows, ..JobSpec::plain(job_type, queue, noon) };
-        let row = Job { id: JobId::new(1).unwrap(), spec: spec.into(), life: JobStatus::queued(noon, noon) };
+        let row =
+            Job { id: JobId::new(1).unwrap(), spec: spec.into(), status: JobStatus::queued(noon, noon) };
         let told = |hours: u64| {
             let told = job(&row, noon.plus_ms(hours * 3_600_000)).unwrap();
             (told.state, told.run_at.0)

@@ -153,7 +153,7 @@ impl Tokens {
     pub(crate) async fn who_of_job(&self, engine: &Engine, token: &str) -> Option<Identity> {
         let (attempt, mac) = self.job_key.open(token)?;
         let shown = engine.show(attempt.job).await.ok()?;
-        let lease = &shown.job.life.state.held()?.lease;
+        let lease = &shown.job.status.state.leased()?.lease;
         let (lease, worker) = (lease.id, lease.worker.clone());
         // Another claim of the job has another lease and therefore another MAC.
         if !self.job_key.made(mac, attempt, lease) {

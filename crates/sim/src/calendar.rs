@@ -49,7 +49,7 @@ pub(crate) fn open(spec: &JobSpec, wall: Time) -> bool {
 /// When a waiting job starts, as of now: not before its time, and not outside its windows. If it missed a window it
 /// starts in the current one.
 pub(crate) fn start_of(job: &Job, now: Time) -> Time {
-    let (at, run_at) = (of(&job.spec), job.life.run_at);
+    let (at, run_at) = (of(&job.spec), job.status.run_at);
     let start = run_at.max(now);
     let minute = start.as_ms() / MINUTE_MS;
     let begin_of = |minute: i64| Time::from_ms(minute * MINUTE_MS).unwrap_or(Time::END);

@@ -88,7 +88,8 @@ impl Sim {
 
     /// In the calm phase no job is held and nothing is paused: every job must be able to end.
     pub fn let_everything_go(&mut self) {
-        let held = self.checker.rows.values().filter(|job| job.life.hold && !job.life.state.is_terminal());
+        let held =
+            self.checker.rows.values().filter(|job| job.status.hold && !job.status.state.is_terminal());
         let held: Vec<JobId> = held.map(|job| job.id).collect();
         held.into_iter().for_each(|id| self.call(Request::Release { id }));
         for of in self.checker.configured() {

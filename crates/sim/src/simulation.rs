@@ -200,7 +200,7 @@ impl Sim {
             Event::Nap(at) if self.nap_at == Some(at) => self.nap_at = None,
             Event::Start => self.start(),
             Event::Timeout(call, tries) => self.timeout(call, tries),
-            Event::Worker(at, life, step) => self.step(at, life, *step),
+            Event::Worker(at, status, step) => self.step(at, status, *step),
             Event::Late(request) => {
                 self.send(*request, Origin::Nobody);
             }
@@ -398,9 +398,9 @@ impl Sim {
     /// work to do: open windows must not close meanwhile. Jobs with windows come last, one after the other.
     fn catch_up(&mut self) {
         let wall = self.moment().wall;
-        let queued = self.checker.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
+        let queued = self.checker.rows.values().filter(|job| matches!(job.status.state, State::Queued(_)));
         let starts = queued.map(|job| {
-            (job.spec.windows.is_always(), calendar::start_of(job, wall).max(job.life.updated_at))
+            (job.spec.windows.is_always(), calendar::start_of(job, wall).max(job.status.updated_at))
         });
         let (mut last, mut first_opening) = (None, None);
         for (always, start) in starts {

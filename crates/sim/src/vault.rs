@@ -67,22 +67,22 @@ impl Vault {
     /// The effect of a bug between commits.
     fn before_commit(&mut self, units: &mut [Unit]) {
         if self.has(Plant::TerminalRewritten, 5) {
-            let ended = self.store.all_jobs().into_iter().find(|job| job.life.state.is_terminal());
+            let ended = self.store.all_jobs().into_iter().find(|job| job.status.state.is_terminal());
             if let Some(job) = ended {
-                let life = JobStatus { rev: job.life.rev + 1, state: State::Queued(None), ..job.life };
-                self.fixes.insert(job.id, Fix::JobStatus(Box::new(life)));
+                let status = JobStatus { rev: job.status.rev + 1, state: State::Queued(None), ..job.status };
+                self.fixes.insert(job.id, Fix::JobStatus(Box::new(status)));
             }
         }
         if self.has(Plant::StaleWrite, 5) {
             let touched =
                 |id: JobId| units.iter().flat_map(|unit| &unit.changes).any(|change| change.id == id);
             let all = self.store.all_jobs();
-            let held = all.into_iter().find(|job| job.life.state.held().is_some() && !touched(job.id));
-            if let (Some(Job { id, life, .. }), Some(unit)) = (held, units.first_mut()) {
-                let expected = life.rev;
-                let (rev, updated_at) = (life.rev + 1, life.updated_at.plus_ms(1));
-                let life = JobStatus { rev, updated_at, state: State::Queued(None), ..life };
-                unit.changes.push(Change { id, expected, life, spec: None, past: None, want_spec: false });
+            let held = all.into_iter().find(|job| job.status.state.leased().is_some() && !touched(job.id));
+            if let (Some(Job { id, status, .. }), Some(unit)) = (held, units.first_mut()) {
+                let expected = status.rev;
+                let (rev, updated_at) = (status.rev + 1, status.updated_at.plus_ms(1));
+                let status = JobStatus { rev, updated_at, state: State::Queued(None), ..status };
+                unit.changes.push(Change { id, expected, status, spec: None, past: None, want_spec: false });
             }
         }
     }
@@ -173,7 +173,7 @@ impl Vault {
         match self.fixes.get(&job.id) {
             None => Some(job),
             Some(Fix::Gone) => None,
-            Some(Fix::JobStatus(life)) => Some(Job { life: (**life).clone(), ..job }),
+            Some(Fix::JobStatus(status)) => Some(Job { status: (**status).clone(), ..job }),
             Some(Fix::Key(key)) => {
                 job.spec = Arc::new(JobSpec { key: Some(key.clone()), ..(*job.spec).clone() });
                 Some(job)
@@ -200,20 +200,20 @@ impl Vault {
 
     /// An open job as a start with a planted bug reads it.
     fn misread(&self, job: Job) -> Job {
-        let blocked = matches!(job.life.state, State::Blocked(blocked) if blocked.dependencies);
+        let blocked = matches!(job.status.state, State::Blocked(blocked) if blocked.dependencies);
         let mut spec = (*job.spec).clone();
         match self.plant {
             Some(Plant::AfterForgotten) if blocked => {
                 let all = self.store.all_jobs();
-                let succeeded = all.iter().filter(|other| matches!(other.life.state, State::Succeeded(_)));
+                let succeeded = all.iter().filter(|other| matches!(other.status.state, State::Succeeded(_)));
                 spec.after = succeeded.map(|other| other.id).take(1).collect();
             }
             Some(Plant::NeverReleased) if blocked => {
                 spec.after = spec.after.iter().copied().chain([job.id]).collect();
             }
-            Some(Plant::LentTwice) if matches!(job.life.state, State::Queued(_)) => {
+            Some(Plant::LentTwice) if matches!(job.status.state, State::Queued(_)) => {
                 let parent = spec.parent.and_then(|parent| self.row(parent));
-                let waits = |parent: &Job| matches!(parent.life.state, State::Waiting(_));
+                let waits = |parent: &Job| matches!(parent.status.state, State::Waiting(_));
                 if parent.is_some_and(|parent| waits(&parent)) {
                     spec.throttle_factor = 0;
                 }

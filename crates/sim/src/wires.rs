@@ -56,7 +56,8 @@ impl Sim {
             return request;
         };
         let row = self.vault.row(attempt.job);
-        let held = row.as_ref().and_then(|row| row.life.state.held().map(|held| (row.life.claim, held)));
+        let held =
+            row.as_ref().and_then(|row| row.status.state.leased().map(|held| (row.status.claim, held)));
         match held {
             Some((claim, held)) if held.lease.id != lease => Request::Report {
                 of: AttemptRef {
@@ -280,13 +281,13 @@ impl Sim {
     pub fn note_units(&mut self, what: &str, units: &[Unit]) {
         for unit in units {
             for change in &unit.changes {
-                self.trace.stir(&[self.ms, 3, change.id.get(), u64::from(change.life.rev)]);
-                let (id, life) = (change.id, &change.life);
+                self.trace.stir(&[self.ms, 3, change.id.get(), u64::from(change.status.rev)]);
+                let (id, status) = (change.id, &change.status);
                 self.trace.note(self.ms, &[id], || {
-                    let lives = (life.rev, life.claim, life.attempt, life.lost, life.unaccepted);
+                    let lives = (status.rev, status.claim, status.attempt, status.lost, status.unaccepted);
                     format!(
                         "{what}: job {id} (rev, claim, attempt, lost, unaccepted) {lives:?} {:?}",
-                        life.state
+                        status.state
                     )
                 });
             }
@@ -296,8 +297,9 @@ impl Sim {
             for insert in &unit.inserts {
                 let job = &insert.job;
                 self.trace.stir(&[self.ms, 4, job.id.get()]);
-                self.trace
-                    .note(self.ms, &[job.id], || format!("{what}: new job {} {:?}", job.id, job.life.state));
+                self.trace.note(self.ms, &[job.id], || {
+                    format!("{what}: new job {} {:?}", job.id, job.status.state)
+                });
             }
         }
     }

@@ -62,7 +62,7 @@ pub(crate) struct Worker {
     pub accepts: usize,
     slots: u32,
     /// Incremented with every process.
-    life: u32,
+    status: u32,
     /// Incremented with every connection.
     link: u32,
     session: Option<SessionId>,
@@ -84,7 +84,7 @@ impl Worker {
             skill,
             accepts,
             slots,
-            life: 0,
+            status: 0,
             link: 0,
             session: None,
             hangs_until: 0,
@@ -141,13 +141,13 @@ impl Sim {
             let worker = &mut self.workers[at];
             (worker.skill, worker.accepts, worker.slots) = (words::ABLE, 0, 4);
             worker.hangs_until = 0;
-            let (life, runs): (u32, Vec<_>) = (worker.life, worker.runs.keys().copied().collect());
+            let (status, runs): (u32, Vec<_>) = (worker.status, worker.runs.keys().copied().collect());
             for attempt in runs {
                 let Some(run) = self.workers[at].runs.get_mut(&attempt) else { continue };
                 run.report = passed(attempt);
                 // A waiting attempt continues when it is notified, and not before.
                 if !run.waits {
-                    self.worker_later(at, life, 3_000, Step::Report(attempt));
+                    self.worker_later(at, status, 3_000, Step::Report(attempt));
                 }
             }
             self.unlink(at, 10);
@@ -161,7 +161,7 @@ impl Sim {
             Action::Stall(at, ms) => self.workers[at].hangs_until = self.ms + ms,
             Action::Cut(at, noticed) => self.cut(at, noticed),
             Action::Leave(at, away) => {
-                self.workers[at].life += 1;
+                self.workers[at].status += 1;
                 self.workers[at].runs.clear();
                 if let Some(session) = self.unlink(at, away) {
                     self.send(Request::CloseSession { session }, Origin::Nobody);
@@ -186,7 +186,7 @@ impl Sim {
     /// The process crashes. Sometimes a process that it started survives and reports later.
     fn die(&mut self, at: usize, away: u64) {
         self.tally.add("workers", "died");
-        self.workers[at].life += 1;
+        self.workers[at].status += 1;
         let runs = std::mem::take(&mut self.workers[at].runs);
         for (attempt, Run { lease, report, .. }) in runs {
             let mut roll = self.roll(&[22, attempt.job.get(), u64::from(attempt.claim)]);
@@ -204,7 +204,7 @@ impl Sim {
         let worker = &self.workers[at];
         let current = match step {
             Step::Connect | Step::Waited | Step::Beat | Step::Offer => worker.link,
-            _ => worker.life,
+            _ => worker.status,
         };
         if number != current {
             return;
@@ -290,7 +290,7 @@ impl Sim {
     /// A message about an attempt; an outcome is repeated until it is answered.
     fn speak(&mut self, at: usize, attempt: AttemptId, step: &Step) {
         let Some((worker, lease)) = self.workers[at].word(attempt) else { return };
-        let life = self.workers[at].life;
+        let status = self.workers[at].status;
         match step {
             Step::Accept(_) => {
                 self.ask_as(
@@ -326,13 +326,13 @@ impl Sim {
                     Request::Started { of: AttemptRef { worker, attempt, lease } },
                     Purpose::Started(attempt),
                 );
-                self.worker_later(at, life, PATIENCE_MS, Step::Started(attempt));
+                self.worker_later(at, status, PATIENCE_MS, Step::Started(attempt));
             }
             _ => {
                 let report = self.workers[at].runs[&attempt].report.clone();
                 let request = Request::Report { of: AttemptRef { worker, attempt, lease }, report };
                 self.ask_as(at, request, Purpose::Report(attempt));
-                self.worker_later(at, life, PATIENCE_MS, Step::Report(attempt));
+                self.worker_later(at, status, PATIENCE_MS, Step::Report(attempt));
             }
         }
     }
@@ -382,10 +382,10 @@ impl Sim {
         self.tally.add("reports", format!("{} {}", report.outcome(), crate::manner::verdict(&report)));
         let (params, waits) = (params.to_owned(), false);
         self.workers[at].runs.insert(attempt, Run { lease, report, params, waits });
-        let life = self.workers[at].life;
+        let status = self.workers[at].status;
         for (in_ms, step) in manner.steps(task) {
             if let Some(step) = external::step(step, assignment.external) {
-                self.worker_later(at, life, in_ms, step);
+                self.worker_later(at, status, in_ms, step);
             }
         }
         if assignment.external {
@@ -397,15 +397,15 @@ impl Sim {
     fn wait_again(&mut self, at: usize) {
         let waiting = self.workers[at].runs.iter().filter(|(_, run)| run.waits);
         let waiting: Vec<_> = waiting.map(|(&attempt, _)| attempt).collect();
-        let life = self.workers[at].life;
+        let status = self.workers[at].status;
         for attempt in waiting {
-            self.worker_later(at, life, 1, Step::Wait(attempt));
+            self.worker_later(at, status, 1, Step::Wait(attempt));
         }
     }
 
     /// The wait of an attempt is over.
     fn goes_on(&mut self, at: usize, attempt: AttemptId) {
-        let (life, calm) = (self.workers[at].life, self.calm);
+        let (status, calm) = (self.workers[at].status, self.calm);
         let Some(run) = self.workers[at].runs.get_mut(&attempt).filter(|run| run.waits) else { return };
         run.waits = false;
         if calm {
@@ -413,7 +413,7 @@ impl Sim {
         }
         self.tally.add("workers", "continued after a wait");
         let in_ms = self.roll(&[33, attempt.job.get(), u64::from(attempt.claim)]).below(800);
-        self.worker_later(at, life, in_ms, Step::Report(attempt));
+        self.worker_later(at, status, in_ms, Step::Report(attempt));
     }
 
     /// A cancel is obeyed immediately or never.
@@ -421,10 +421,10 @@ impl Sim {
         let mut roll = self.roll(&[27, attempt.job.get(), u64::from(attempt.claim)]);
         let obeys = self.calm || roll.percent(65);
         self.tally.add("workers", if obeys { "obeyed a cancel" } else { "ignored a cancel" });
-        let life = self.workers[at].life;
+        let status = self.workers[at].status;
         if let Some(run) = self.workers[at].runs.get_mut(&attempt).filter(|_| obeys) {
             (run.report, run.waits) = (Report::Cancelled, false);
-            self.worker_later(at, life, roll.below(500), Step::Report(attempt));
+            self.worker_later(at, status, roll.below(500), Step::Report(attempt));
         }
     }
 

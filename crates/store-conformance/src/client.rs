@@ -93,7 +93,7 @@ impl<'a> Client<'a> {
     }
 
     pub(crate) fn claim(&self, job: &Job, worker: &str) -> Change {
-        self.decide(job, &claim(u128::from(job.life.claim) + 7, worker))
+        self.decide(job, &claim(u128::from(job.status.claim) + 7, worker))
     }
 
     pub(crate) fn cancel(&self, job: &Job) -> Change {
@@ -102,9 +102,9 @@ impl<'a> Client<'a> {
 
     /// A report by the holder.
     pub(crate) fn report(&self, job: &Job, report: &Report) -> Change {
-        let lease = job.life.state.lease().expect("a held job").id;
+        let lease = job.status.state.lease().expect("a held job").id;
         let retry = &job.spec.retry;
-        let event = Event::Report { claim: job.life.claim, lease, report, retry, dice: Dice(0) };
+        let event = Event::Report { claim: job.status.claim, lease, report, retry, dice: Dice(0) };
         self.decide(job, &event)
     }
 
@@ -115,8 +115,8 @@ impl<'a> Client<'a> {
     }
 
     pub(crate) fn accept(&self, job: &Job) -> Change {
-        let lease = job.life.state.lease().expect("a held job").id;
-        self.decide(job, &Event::Accept { claim: job.life.claim, lease })
+        let lease = job.status.state.lease().expect("a held job").id;
+        self.decide(job, &Event::Accept { claim: job.status.claim, lease })
     }
 
     /// A stored job that a worker has accepted: when its attempt ends, the attempt is recorded in the history.

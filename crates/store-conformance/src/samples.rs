@@ -42,14 +42,14 @@ pub(crate) fn patient() -> RetryPolicy {
 }
 
 pub(crate) fn queued(id: JobId, spec: JobSpec) -> Job {
-    let life = JobStatus::queued(spec.created_at, spec.created_at);
-    Job { id, spec: Arc::new(spec), life }
+    let status = JobStatus::queued(spec.created_at, spec.created_at);
+    Job { id, spec: Arc::new(spec), status }
 }
 
 /// A job that waits for the end of `holder`.
 pub(crate) fn behind(id: JobId, spec: JobSpec, holder: JobId) -> Job {
-    let life = JobStatus::behind(spec.created_at, spec.created_at, holder);
-    Job { id, spec: Arc::new(spec), life }
+    let status = JobStatus::behind(spec.created_at, spec.created_at, holder);
+    Job { id, spec: Arc::new(spec), status }
 }
 
 /// The step that `core` decides for the event.
@@ -57,7 +57,7 @@ pub(crate) fn behind(id: JobId, spec: JobSpec, holder: JobId) -> Job {
 /// # Panics
 /// If the event does not change the job.
 pub(crate) fn decide(job: &Job, event: &Event<'_>, now: Time) -> Step {
-    match transition(&job.life, event, now) {
+    match transition(&job.status, event, now) {
         Ok(Decision::Step(step)) => *step,
         other => panic!("{} does not move {job:?}: {other:?}", event.name()),
     }
@@ -81,8 +81,8 @@ pub(crate) fn failure(reason: &str) -> Failure {
 pub(crate) fn change_of(job: &Job, step: Step) -> Change {
     Change {
         id: job.id,
-        expected: job.life.rev,
-        life: step.life,
+        expected: job.status.rev,
+        status: step.status,
         spec: step.params.map(|params| Arc::new(JobSpec { params, ..(*job.spec).clone() })),
         past: step.past,
         want_spec: false,

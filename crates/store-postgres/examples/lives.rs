@@ -22,11 +22,11 @@ fn spec(key: Option<Key>) -> JobSpec {
 }
 
 fn moved(job: &mut Job, event: &Event<'_>) -> Change {
-    let Ok(Decision::Step(step)) = transition(&job.life, event, job.life.updated_at.plus_ms(1)) else {
+    let Ok(Decision::Step(step)) = transition(&job.status, event, job.status.updated_at.plus_ms(1)) else {
         panic!("{} does not move {job:?}", event.name());
     };
-    let expected = std::mem::replace(&mut job.life, step.life.clone()).rev;
-    Change { id: job.id, expected, life: step.life, spec: None, past: None, want_spec: false }
+    let expected = std::mem::replace(&mut job.status, step.status.clone()).rev;
+    Change { id: job.id, expected, status: step.status, spec: None, past: None, want_spec: false }
 }
 
 fn claim(job: &mut Job) -> Change {
@@ -35,10 +35,11 @@ fn claim(job: &mut Job) -> Change {
 }
 
 fn end(job: &mut Job) -> Change {
-    let lease = job.life.state.lease().expect("a claimed job").id;
+    let lease = job.status.state.lease().expect("a claimed job").id;
     let report = Report::Succeeded(Json::null());
     let retry = job.spec.retry;
-    let event = Event::Report { claim: job.life.claim, lease, report: &report, retry: &retry, dice: Dice(0) };
+    let event =
+        Event::Report { claim: job.status.claim, lease, report: &report, retry: &retry, dice: Dice(0) };
     moved(job, &event)
 }
 
@@ -75,8 +76,8 @@ async fn live(store: &Postgres, time: Duration, course: Course, lane: u64) -> u6
             .map(|n| {
                 let key = keyed.then(|| Key::new(&format!("photo-{n}")).expect("a key"));
                 let spec = if keyed { Arc::new(spec(key)) } else { plain.clone() };
-                let life = JobStatus::queued(spec.created_at, spec.created_at);
-                Job { id: JobId::new(n).expect("an id"), spec, life }
+                let status = JobStatus::queued(spec.created_at, spec.created_at);
+                Job { id: JobId::new(n).expect("an id"), spec, status }
             })
             .collect();
         turn += lanes;

@@ -56,7 +56,7 @@ pub(crate) fn believed(calls: &[Vec<Unit>], numbers: Numbers) -> Result<Option<P
     let (mut specs, mut replaced) = (Specs::default(), Specs::default());
     for unit in units() {
         for change in &unit.changes {
-            changes.push_change(change.id, change.expected, &change.life);
+            changes.push_change(change.id, change.expected, &change.status);
             if let Some(spec) = &change.spec {
                 replaced.push(change.id, spec);
             }
@@ -86,10 +86,10 @@ fn is_plain(unit: &Unit) -> bool {
     checks.is_empty()
         && settings.is_empty()
         && groups.is_empty()
-        && changes.iter().all(|change| !change.want_spec && key_place(&change.life.state) != KeyPlace::Next)
-        && inserts
-            .iter()
-            .all(|insert| insert.reuse_since.is_none() && key_place(&insert.job.life.state) != KeyPlace::Next)
+        && changes.iter().all(|change| !change.want_spec && key_place(&change.status.state) != KeyPlace::Next)
+        && inserts.iter().all(|insert| {
+            insert.reuse_since.is_none() && key_place(&insert.job.status.state) != KeyPlace::Next
+        })
 }
 
 /// Whether every job is changed at most once.
@@ -107,7 +107,7 @@ fn touched_ids(unit: &Unit) -> impl Iterator<Item = JobId> {
 /// place that was held at its turn. These keys must be free from the start.
 fn keys_wanted_before_an_end(calls: &[Vec<Unit>]) -> Vec<String> {
     let units: Vec<&Unit> = calls.iter().flatten().collect();
-    let ends = |unit: &&Unit| unit.changes.iter().any(|change| change.life.state.is_terminal());
+    let ends = |unit: &&Unit| unit.changes.iter().any(|change| change.status.state.is_terminal());
     let last_end = units.iter().rposition(ends).unwrap_or(0);
     let inserts = units[..last_end].iter().flat_map(|unit| &unit.inserts);
     inserts.filter_map(|insert| key_of(&insert.job)).collect()
@@ -209,7 +209,7 @@ impl Decided {
         for &id in &self.changed {
             let job = self.job(id)?;
             puts.push_job(job);
-            if job.spec.key.is_some() && self.places.get(&id) != Some(&key_place(&job.life.state)) {
+            if job.spec.key.is_some() && self.places.get(&id) != Some(&key_place(&job.status.state)) {
                 movers.push(number(id));
             }
             if self.respecified.contains(&id) {

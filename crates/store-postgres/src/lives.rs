@@ -28,7 +28,7 @@ pub(crate) struct Lives<'a> {
 
 struct Row<'a> {
     id: JobId,
-    life: &'a JobStatus,
+    status: &'a JobStatus,
     /// The whole job, if it takes its place on its key.
     job: Option<&'a Job>,
     /// The expected rev of a change.
@@ -43,19 +43,19 @@ impl<'a> Lives<'a> {
 
     /// Adds a job with its place on its key.
     pub(crate) fn push_job(&mut self, job: &'a Job) {
-        self.odd |= job.spec.key.is_some() || !job.life.is_plain();
-        self.rows.push(Row { id: job.id, life: &job.life, job: Some(job), expected: 0 });
+        self.odd |= job.spec.key.is_some() || !job.status.is_plain();
+        self.rows.push(Row { id: job.id, status: &job.status, job: Some(job), expected: 0 });
     }
 
     /// Adds a change with this expected rev.
-    pub(crate) fn push_change(&mut self, id: JobId, expected: u32, life: &'a JobStatus) {
-        self.odd |= !life.is_plain();
-        self.rows.push(Row { id, life, job: None, expected });
+    pub(crate) fn push_change(&mut self, id: JobId, expected: u32, status: &'a JobStatus) {
+        self.odd |= !status.is_plain();
+        self.rows.push(Row { id, status, job: None, expected });
     }
 
     /// New jobs. If no row is odd, half the columns are not sent, and the rest is sent as shapes.
     pub(crate) fn inserted(&self) -> Result<Vec<Step>, PgError> {
-        if self.odd || self.rows.iter().any(|row| row.life.state.ended_at().is_some()) {
+        if self.odd || self.rows.iter().any(|row| row.status.state.ended_at().is_some()) {
             return Ok(vec![self.placed(include_str!("sql/insert_job.sql"))?]);
         }
         let parts = Shapes::of(&self.rows, lived_alike);
@@ -138,11 +138,11 @@ fn shaped<'a>(part: &Shapes<'_, Row<'a>>, sql: &'static str) -> Step {
 /// Whether two jobs that are not odd differ only in id, lease and end.
 fn lived_alike(a: &Row<'_>, b: &Row<'_>) -> bool {
     let counted = |row: &Row<'_>| {
-        let JobStatus { rev, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, .. } = row.life;
+        let JobStatus { rev, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, .. } = row.status;
         (
             (*updated_at, *run_at, *rev, *claim),
             (*attempt, *lost, *snoozed, *unaccepted),
-            row.life.state.name(),
+            row.status.state.name(),
         )
     };
     let held = |row: &Row<'_>| (row.assigned_at(), row.accepted_at(), row.started_at());
@@ -153,43 +153,43 @@ type Text = Result<Option<String>, PgError>;
 
 impl<'a> Row<'a> {
     fn rev(&self) -> i32 {
-        self.life.rev.cast_signed()
+        self.status.rev.cast_signed()
     }
 
     fn state(&self) -> i16 {
-        self.life.state.name() as i16
+        self.status.state.name() as i16
     }
 
     fn claim(&self) -> i32 {
-        self.life.claim.cast_signed()
+        self.status.claim.cast_signed()
     }
 
     fn attempt(&self) -> i32 {
-        self.life.attempt.cast_signed()
+        self.status.attempt.cast_signed()
     }
 
     fn lost(&self) -> i32 {
-        self.life.lost.into()
+        self.status.lost.into()
     }
 
     fn snoozed(&self) -> i32 {
-        self.life.snoozed.cast_signed()
+        self.status.snoozed.cast_signed()
     }
 
     fn unaccepted(&self) -> i32 {
-        self.life.unaccepted.into()
+        self.status.unaccepted.into()
     }
 
     fn run_at(&self) -> i64 {
-        self.life.run_at.as_ms()
+        self.status.run_at.as_ms()
     }
 
     fn updated_at(&self) -> i64 {
-        self.life.updated_at.as_ms()
+        self.status.updated_at.as_ms()
     }
 
     fn lease(&self) -> Option<&'a Lease> {
-        self.life.state.lease()
+        self.status.state.lease()
     }
 
     fn lease_id(&self) -> Option<LeaseBytes> {
@@ -217,18 +217,18 @@ impl<'a> Row<'a> {
     }
 
     fn behind(&self) -> Option<i64> {
-        match &self.life.state {
+        match &self.status.state {
             State::Blocked(blocked) => blocked.holder.map(number),
             _ => None,
         }
     }
 
     fn depends(&self) -> Option<bool> {
-        matches!(&self.life.state, State::Blocked(blocked) if blocked.dependencies).then_some(true)
+        matches!(&self.status.state, State::Blocked(blocked) if blocked.dependencies).then_some(true)
     }
 
     fn outcome(&self) -> Option<i16> {
-        let outcome = match &self.life.state {
+        let outcome = match &self.status.state {
             State::Succeeded(success) => success.outcome,
             State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => defeat.outcome,
             _ => return None,
@@ -237,29 +237,29 @@ impl<'a> Row<'a> {
     }
 
     fn ended_at(&self) -> Option<i64> {
-        self.life.state.ended_at().map(Time::as_ms)
+        self.status.state.ended_at().map(Time::as_ms)
     }
 
     fn value(&self) -> Option<&'a str> {
-        match &self.life.state {
+        match &self.status.state {
             State::Succeeded(success) => Some(success.value.as_str()).filter(|&value| value != "null"),
             _ => None,
         }
     }
 
     fn again(&self) -> Option<&'a str> {
-        self.life.again.as_ref().map(|again| again.params.as_str())
+        self.status.again.as_ref().map(|again| again.params.as_str())
     }
 
     fn hold(&self) -> Option<bool> {
-        self.life.hold.then_some(true)
+        self.status.hold.then_some(true)
     }
 
     /// The lease of an attempt, also of one that waits for external work.
     fn held(&self) -> Option<&'a Leased> {
-        match &self.life.state {
+        match &self.status.state {
             State::Waiting(waiting) => Some(&waiting.held),
-            state => state.held(),
+            state => state.leased(),
         }
     }
 
@@ -268,13 +268,13 @@ impl<'a> Row<'a> {
     }
 
     fn error(&self) -> Text {
-        let state = &self.life.state;
-        let error = state.held().and_then(|held| held.error.as_ref()).or(state.error());
+        let state = &self.status.state;
+        let error = state.leased().and_then(|held| held.error.as_ref()).or(state.error());
         error.map(to_json).transpose()
     }
 
     fn waits(&self) -> Text {
-        stored_wait(&self.life.state)
+        stored_wait(&self.status.state)
     }
 
     fn early(&self) -> Text {
@@ -283,12 +283,12 @@ impl<'a> Row<'a> {
 
     /// Its key, if it has this place on it.
     fn key(&self, place: KeyPlace) -> Option<String> {
-        self.job.filter(|_| key_place(&self.life.state) == place).and_then(key_of)
+        self.job.filter(|_| key_place(&self.status.state) == place).and_then(key_of)
     }
 
     /// Whether it releases its key.
     fn frees(&self) -> bool {
-        key_place(&self.life.state) == KeyPlace::Free
+        key_place(&self.status.state) == KeyPlace::Free
     }
 }
 

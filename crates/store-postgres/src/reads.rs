@@ -96,7 +96,7 @@ impl Reads<'_> {
             let mut later: Vec<JobId> = live.iter().copied().filter(|&id| after < Some(id)).collect();
             later.sort_unstable();
             let jobs = self.jobs(&later).await?.into_iter().flatten();
-            return Ok(jobs.filter(|job| !job.life.state.is_terminal()).take(at_most).collect());
+            return Ok(jobs.filter(|job| !job.status.state.is_terminal()).take(at_most).collect());
         }
         let first = after.map_or(0, |after| number(after) + 1).max(number(block.first));
         let step = Step::new(select_job!("sql/open_jobs.sql")).with(first).with(number(block.last));

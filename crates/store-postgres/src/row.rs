@@ -54,7 +54,7 @@ pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, 
 
 /// A whole job, in the order of the columns of `job.sql`.
 pub(crate) fn job(row: &Row) -> Result<Job, PgError> {
-    let life = JobStatus {
+    let status = JobStatus {
         rev: bits(row, 1)?,
         claim: bits(row, 3)?,
         attempt: bits(row, 4)?,
@@ -67,7 +67,7 @@ pub(crate) fn job(row: &Row) -> Result<Job, PgError> {
         again: text_or_null(row, 19)?.map(|params| Box::new(Again { params: Json::trusted(params) })),
         state: state(row)?,
     };
-    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), life })
+    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), status })
 }
 
 fn state(row: &Row) -> Result<State, PgError> {

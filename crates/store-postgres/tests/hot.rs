@@ -16,9 +16,10 @@ fn changing(changes: impl Iterator<Item = Change>) -> Vec<Unit> {
 }
 
 fn ended(job: &Job) -> Change {
-    let lease = job.life.state.lease().unwrap().id;
+    let lease = job.status.state.lease().unwrap().id;
     let (report, retry) = (Report::Succeeded(Json::null()), job.spec.retry);
-    let event = Event::Report { claim: job.life.claim, lease, report: &report, retry: &retry, dice: Dice(0) };
+    let event =
+        Event::Report { claim: job.status.claim, lease, report: &report, retry: &retry, dice: Dice(0) };
     change(job, step(job, &event, at(9)))
 }
 
@@ -31,7 +32,7 @@ fn claims_and_ends_are_heap_only_updates() {
         let mut jobs: Vec<Job> = (1..=BATCH).map(|n| queued(batch * BATCH + n, None)).collect();
         wait(store.commit(vec![inserting(jobs.clone())])).unwrap();
         let claims: Vec<Change> = jobs.iter().map(|job| claim(job, at(5))).collect();
-        jobs.iter_mut().zip(&claims).for_each(|(job, claim)| job.life = claim.life.clone());
+        jobs.iter_mut().zip(&claims).for_each(|(job, claim)| job.status = claim.status.clone());
         assert!(wait(store.commit(changing(claims.into_iter()))).unwrap().results[0].is_ok());
         assert!(wait(store.commit(changing(jobs.iter().map(ended)))).unwrap().results[0].is_ok());
     }

@@ -30,13 +30,14 @@ fn changing(change: Change) -> Unit {
 }
 
 fn after(job: &Job, change: &Change) -> Job {
-    Job { life: change.life.clone(), ..job.clone() }
+    Job { status: change.status.clone(), ..job.clone() }
 }
 
 fn ended(job: &Job) -> Change {
-    let lease = job.life.state.lease().unwrap().id;
+    let lease = job.status.state.lease().unwrap().id;
     let (report, retry) = (Report::Succeeded(Json::null()), job.spec.retry);
-    let event = Event::Report { claim: job.life.claim, lease, report: &report, retry: &retry, dice: Dice(0) };
+    let event =
+        Event::Report { claim: job.status.claim, lease, report: &report, retry: &retry, dice: Dice(0) };
     change(job, step(job, &event, at(9)))
 }
 
@@ -73,7 +74,7 @@ fn an_insert_of_a_free_key_before_an_end_of_another_job_is_made() {
 #[test]
 fn a_successor_that_comes_before_the_end_of_its_holder_is_not_left_behind() {
     let (units, holder) = held();
-    let successor = Job { life: JobStatus::behind(at(0), at(0), holder.id), ..queued(2, Some("k")) };
+    let successor = Job { status: JobStatus::behind(at(0), at(0), holder.id), ..queued(2, Some("k")) };
     let told = agree(vec![units, vec![inserting([successor]), changing(ended(&holder))]]);
     assert!(matches!(told[1][1].as_ref().unwrap_err()[..], [Conflict::Successor { .. }]));
 }

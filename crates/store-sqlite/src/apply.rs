@@ -175,24 +175,24 @@ impl Writes<'_> {
     /// Tries the changes with their guarded statements; stops and returns false at the first that matches no row.
     fn try_changes(&mut self, unit: &Unit) -> Result<bool, SqlError> {
         for change in &unit.changes {
-            let Change { id, expected, life, .. } = change;
-            let hits = match key_place(&life.state) {
-                KeyPlace::Live if life.is_plain() => {
-                    row::bind_plain(&mut self.change_live_plain, *id, *expected, life)?;
+            let Change { id, expected, status, .. } = change;
+            let hits = match key_place(&status.state) {
+                KeyPlace::Live if status.is_plain() => {
+                    row::bind_plain(&mut self.change_live_plain, *id, *expected, status)?;
                     run(&mut self.change_live_plain)?
                 }
-                KeyPlace::Free if life.is_plain() => {
-                    row::bind_plain(&mut self.complete_job_plain, *id, *expected, life)?;
-                    row::bind_end(&mut self.complete_job_plain, &life.state)?;
+                KeyPlace::Free if status.is_plain() => {
+                    row::bind_plain(&mut self.complete_job_plain, *id, *expected, status)?;
+                    row::bind_end(&mut self.complete_job_plain, &status.state)?;
                     run(&mut self.complete_job_plain)?
                 }
                 KeyPlace::Live => {
-                    row::bind_life(&mut self.change_live, *id, *expected, life)?;
+                    row::bind_status(&mut self.change_live, *id, *expected, status)?;
                     run(&mut self.change_live)?
                 }
                 KeyPlace::Free => {
-                    row::bind_life(&mut self.complete_job, *id, *expected, life)?;
-                    row::bind_end(&mut self.complete_job, &life.state)?;
+                    row::bind_status(&mut self.complete_job, *id, *expected, status)?;
+                    row::bind_end(&mut self.complete_job, &status.state)?;
                     run(&mut self.complete_job)?
                 }
                 KeyPlace::Next => 0,
@@ -221,14 +221,14 @@ impl Writes<'_> {
             return Ok(Some(conflict));
         }
         let key = key_of(job);
-        let place = key_place(&job.life.state);
-        let hits = if key.is_none() && place == KeyPlace::Live && job.life.is_plain() {
-            row::bind_plain(&mut self.insert_plain, job.id, 0, &job.life)?;
+        let place = key_place(&job.status.state);
+        let hits = if key.is_none() && place == KeyPlace::Live && job.status.is_plain() {
+            row::bind_plain(&mut self.insert_plain, job.id, 0, &job.status)?;
             run(&mut self.insert_plain)?
         } else {
             let (live_key, next_key) = placed(place, key.as_deref());
-            row::bind_life(&mut self.insert_job, job.id, 0, &job.life)?;
-            row::bind_end(&mut self.insert_job, &job.life.state)?;
+            row::bind_status(&mut self.insert_job, job.id, 0, &job.status)?;
+            row::bind_end(&mut self.insert_job, &job.status.state)?;
             row::bind_keys(&mut self.insert_job, live_key, next_key)?;
             run(&mut self.insert_job)?
         };

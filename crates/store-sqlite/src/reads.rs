@@ -93,7 +93,7 @@ impl Reads<'_> {
             if found.len() >= at_most {
                 break;
             }
-            found.extend(self.one_job(id)?.filter(|job| !job.life.state.is_terminal()));
+            found.extend(self.one_job(id)?.filter(|job| !job.status.state.is_terminal()));
         }
         Ok(())
     }

@@ -33,18 +33,18 @@ struct StoredWait {
 }
 
 /// Binds ?1 to ?19 and ?26 to ?30: the columns that every write of a job sets.
-pub(crate) fn bind_life(
+pub(crate) fn bind_status(
     to: &mut Statement<'_>,
     id: JobId,
     expected: u32,
-    life: &JobStatus,
+    status: &JobStatus,
 ) -> Result<(), SqlError> {
-    let state = &life.state;
-    bind_plain(to, id, expected, life)?;
+    let state = &status.state;
+    bind_plain(to, id, expected, status)?;
     to.raw_bind_parameter(17, stored_stop(state)?)?;
-    to.raw_bind_parameter(18, life.again.as_ref().map(|again| again.params.as_str()))?;
+    to.raw_bind_parameter(18, status.again.as_ref().map(|again| again.params.as_str()))?;
     to.raw_bind_parameter(19, stored_error(state)?)?;
-    bind_waits(to, life)?;
+    bind_waits(to, status)?;
     Ok(())
 }
 
@@ -53,27 +53,27 @@ pub(crate) fn bind_plain(
     to: &mut Statement<'_>,
     id: JobId,
     expected: u32,
-    life: &JobStatus,
+    status: &JobStatus,
 ) -> Result<(), SqlError> {
-    let state = &life.state;
+    let state = &status.state;
     to.raw_bind_parameter(1, id.get().cast_signed())?;
     to.raw_bind_parameter(2, expected)?;
-    to.raw_bind_parameter(3, life.rev)?;
+    to.raw_bind_parameter(3, status.rev)?;
     to.raw_bind_parameter(4, state.name() as u8)?;
-    to.raw_bind_parameter(5, life.claim)?;
-    to.raw_bind_parameter(6, life.attempt)?;
-    to.raw_bind_parameter(7, life.lost)?;
-    to.raw_bind_parameter(8, life.snoozed)?;
-    to.raw_bind_parameter(9, life.unaccepted)?;
-    to.raw_bind_parameter(10, life.run_at.as_ms())?;
-    to.raw_bind_parameter(11, life.updated_at.as_ms())?;
+    to.raw_bind_parameter(5, status.claim)?;
+    to.raw_bind_parameter(6, status.attempt)?;
+    to.raw_bind_parameter(7, status.lost)?;
+    to.raw_bind_parameter(8, status.snoozed)?;
+    to.raw_bind_parameter(9, status.unaccepted)?;
+    to.raw_bind_parameter(10, status.run_at.as_ms())?;
+    to.raw_bind_parameter(11, status.updated_at.as_ms())?;
     bind_lease(to, state.lease())
 }
 
 /// Binds ?26 to ?30: columns that are rarely set.
-fn bind_waits(to: &mut Statement<'_>, life: &JobStatus) -> Result<(), SqlError> {
-    let depends = matches!(life.state, State::Blocked(blocked) if blocked.dependencies);
-    let waits = match &life.state {
+fn bind_waits(to: &mut Statement<'_>, status: &JobStatus) -> Result<(), SqlError> {
+    let depends = matches!(status.state, State::Blocked(blocked) if blocked.dependencies);
+    let waits = match &status.state {
         State::Waiting(waiting) => {
             let until = match waiting.on {
                 WaitFor::External { until } => Some(until.as_ms()),
@@ -83,9 +83,9 @@ fn bind_waits(to: &mut Statement<'_>, life: &JobStatus) -> Result<(), SqlError> 
         }
         _ => None,
     };
-    let waited_ms = life.state.lease().map_or(0, |lease| lease.waited_ms);
-    let early = holding(&life.state).and_then(|held| held.early.as_ref());
-    to.raw_bind_parameter(26, life.hold.then_some(1))?;
+    let waited_ms = status.state.lease().map_or(0, |lease| lease.waited_ms);
+    let early = holding(&status.state).and_then(|held| held.early.as_ref());
+    to.raw_bind_parameter(26, status.hold.then_some(1))?;
     to.raw_bind_parameter(27, depends.then_some(1))?;
     to.raw_bind_parameter(28, waits)?;
     to.raw_bind_parameter(29, Some(waited_ms.cast_signed()).filter(|&ms| ms > 0))?;
@@ -97,7 +97,7 @@ fn bind_waits(to: &mut Statement<'_>, life: &JobStatus) -> Result<(), SqlError> 
 fn holding(state: &State) -> Option<&Leased> {
     match state {
         State::Waiting(waiting) => Some(&waiting.held),
-        state => state.held(),
+        state => state.leased(),
     }
 }
 
@@ -146,7 +146,7 @@ fn stored_stop(state: &State) -> Result<Option<String>, SqlError> {
 }
 
 fn stored_error(state: &State) -> Result<Option<String>, SqlError> {
-    let before = state.held().and_then(|held| held.error.as_ref());
+    let before = state.leased().and_then(|held| held.error.as_ref());
     before.or(state.error()).map(to_json).transpose()
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn from_json<T: for<'a> Deserialize<'a>>(what: &str, text: &str) -> R
 
 /// A whole job, in the order of the columns of `job.sql`.
 pub(crate) fn job(row: &Row<'_>) -> Result<Job, SqlError> {
-    let life = JobStatus {
+    let status = JobStatus {
         rev: row.get(1)?,
         claim: row.get(3)?,
         attempt: row.get(4)?,
@@ -175,13 +175,13 @@ pub(crate) fn job(row: &Row<'_>) -> Result<Job, SqlError> {
         again: text_or_null(row, 19)?.map(|params| Box::new(Again { params: Json::trusted(params) })),
         state: state(row)?,
     };
-    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), life })
+    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), status })
 }
 
 /// A new job of `open_jobs.sql`; `before` is the spec of the job before it, with which it often shares names.
 pub(crate) fn new_job(row: &Row<'_>, before: Option<&JobSpec>) -> Result<Job, SqlError> {
-    let life = JobStatus::queued(time(row, 3)?, time(row, 2)?);
-    Ok(Job { id: job_id(row, 1)?, spec: Arc::new(spec::plain(row, 4, before)?), life })
+    let status = JobStatus::queued(time(row, 3)?, time(row, 2)?);
+    Ok(Job { id: job_id(row, 1)?, spec: Arc::new(spec::plain(row, 4, before)?), status })
 }
 
 fn state(row: &Row<'_>) -> Result<State, SqlError> {

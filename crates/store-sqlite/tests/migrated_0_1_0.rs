@@ -78,10 +78,10 @@ fn the_fixture_has_every_stored_state_and_every_outcome() {
     let store = open(&recreate(folder.path()));
     let page = wait(store.list(JobFilter::default(), None, 1_000)).unwrap();
     assert_eq!(page.next, None);
-    let states: BTreeSet<_> = page.jobs.iter().map(|job| job.life.state.name()).collect();
+    let states: BTreeSet<_> = page.jobs.iter().map(|job| job.status.state.name()).collect();
     let derived = [StateName::Scheduled, StateName::Retrying];
     let stored = StateName::ALL.into_iter().filter(|name| !derived.contains(name));
     assert_eq!(states, stored.collect());
-    let outcomes: BTreeSet<_> = page.jobs.iter().filter_map(|job| job.life.state.outcome()).collect();
+    let outcomes: BTreeSet<_> = page.jobs.iter().filter_map(|job| job.status.state.outcome()).collect();
     assert_eq!(outcomes, Outcome::ALL.into_iter().collect());
 }

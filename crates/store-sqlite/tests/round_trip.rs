@@ -165,8 +165,8 @@ fn particular(plain: JobSpec) -> impl Strategy<Value = JobSpec> {
 
 /// The job that `core` decides for the event, at a time when the job is due.
 fn next(job: &Job, happening: &Happening) -> Option<Unit> {
-    let lease = job.life.state.lease().map_or(LeaseId(0), |lease| lease.id);
-    let claim = job.life.claim;
+    let lease = job.status.state.lease().map_or(LeaseId(0), |lease| lease.id);
+    let claim = job.status.claim;
     let retry = job.spec.retry;
     let event = match happening {
         Happening::Claim(lease, worker) => {
@@ -197,8 +197,8 @@ fn next(job: &Job, happening: &Happening) -> Option<Unit> {
         Happening::Edit(run_at) => Event::Edit { run_at: Some(at(*run_at)) },
         Happening::DependenciesMet => Event::DependenciesMet,
     };
-    let now = job.life.updated_at.max(job.life.run_at);
-    match transition(&job.life, &event, now.plus_ms(1)) {
+    let now = job.status.updated_at.max(job.status.run_at);
+    match transition(&job.status, &event, now.plus_ms(1)) {
         Ok(Decision::Step(step)) => {
             let edited = matches!(happening, Happening::Edit(_)).then(|| {
                 let tags = [Tag::new("edited").unwrap()].into();
@@ -230,9 +230,9 @@ fn live(spec: JobSpec, happenings: &[Happening], seen: &mut BTreeSet<String>) {
     let block = wait(store.take_block(10)).unwrap();
     assert_eq!(block, memory.take_block_now(10));
     let created = spec.created_at;
-    let life = JobStatus::queued(created, created.plus_ms(5));
-    let life = if spec.after.is_empty() { life } else { life.after_others() };
-    let job = Job { id: block.first, spec: Arc::new(spec), life };
+    let status = JobStatus::queued(created, created.plus_ms(5));
+    let status = if spec.after.is_empty() { status } else { status.after_others() };
+    let job = Job { id: block.first, spec: Arc::new(spec), status };
     let commit = |unit: Unit| {
         let answer = wait(store.commit(vec![unit.clone()])).unwrap();
         assert_eq!(answer, memory.commit_now(vec![unit]));
@@ -240,13 +240,13 @@ fn live(spec: JobSpec, happenings: &[Happening], seen: &mut BTreeSet<String>) {
     commit(inserting([job.clone()]));
     for happening in happenings {
         let stored = memory.jobs_now(&[job.id])[0].clone().unwrap();
-        seen.insert(stored.life.state.name().to_string());
+        seen.insert(stored.status.state.name().to_string());
         if let Some(unit) = next(&stored, happening) {
             commit(unit);
             compare(&store, &memory, &job);
         }
     }
-    seen.insert(memory.jobs_now(&[job.id])[0].as_ref().unwrap().life.state.name().to_string());
+    seen.insert(memory.jobs_now(&[job.id])[0].as_ref().unwrap().status.state.name().to_string());
     drop(store);
     let store = open(&path);
     compare(&store, &memory, &job);
@@ -292,9 +292,9 @@ fn blocked_jobs_and_the_edges_of_time_and_ids_are_stored_without_loss() {
     let path = folder.path().join("hall.db");
     let last = id(jobhall_core::bounds::JOB_ID);
     let end = Time::from_ms(jobhall_core::bounds::TIME_MS).unwrap();
-    let holder = Job { life: JobStatus::queued(Time::EPOCH, end), ..fixture::queued(1, Some("k")) };
+    let holder = Job { status: JobStatus::queued(Time::EPOCH, end), ..fixture::queued(1, Some("k")) };
     let behind =
-        Job { id: last, life: JobStatus::behind(end, end, holder.id), ..fixture::queued(1, Some("k")) };
+        Job { id: last, status: JobStatus::behind(end, end, holder.id), ..fixture::queued(1, Some("k")) };
     let store = open(&path);
     let units = vec![inserting([holder.clone(), behind.clone()])];
     assert!(wait(store.commit(units)).unwrap().results[0].is_ok());

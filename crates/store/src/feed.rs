@@ -36,11 +36,11 @@ pub struct News {
 impl News {
     /// Adds the changes of a unit, then its inserts.
     pub fn add(&mut self, unit: &Unit) {
-        let changes = unit.changes.iter().map(|change| (change.id, &change.life));
-        let inserts = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
-        for (id, life) in changes.chain(inserts) {
-            self.entries.push(FeedEntry { id, rev: life.rev, state: life.state.name() });
-            self.at = self.at.max(life.updated_at);
+        let changes = unit.changes.iter().map(|change| (change.id, &change.status));
+        let inserts = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.status));
+        for (id, status) in changes.chain(inserts) {
+            self.entries.push(FeedEntry { id, rev: status.rev, state: status.state.name() });
+            self.at = self.at.max(status.updated_at);
         }
     }
 

@@ -105,7 +105,7 @@ pub struct JobFilter {
 impl JobFilter {
     /// Whether the job matches the filter.
     pub fn shows(&self, job: &Job) -> bool {
-        (self.states.is_empty() || self.states.contains(&job.life.state.name()))
+        (self.states.is_empty() || self.states.contains(&job.status.state.name()))
             && self.job_type.as_ref().is_none_or(|job_type| *job_type == job.spec.job_type)
             && self.key.as_ref().is_none_or(|key| job.spec.key.as_ref() == Some(key))
             && self.queue.as_ref().is_none_or(|queue| *queue == job.spec.queue)

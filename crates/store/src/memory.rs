@@ -175,7 +175,7 @@ impl Tables {
     fn prune(&mut self, prune: &Prune) -> Pruned {
         let mut pruned = Pruned::default();
         for id in &prune.jobs {
-            if self.jobs.get(id).is_some_and(|job| job.life.state.is_terminal()) {
+            if self.jobs.get(id).is_some_and(|job| job.status.state.is_terminal()) {
                 self.jobs.remove(id);
                 self.attempts.remove(id);
                 self.links.retain(|(parent, _), _| parent != id);
@@ -215,7 +215,7 @@ impl Tables {
                 None => self.jobs.range(block.first..=block.last).map(|(&id, _)| id).collect(),
             };
             let open =
-                ids.iter().filter_map(|id| self.jobs.get(id)).filter(|job| !job.life.state.is_terminal());
+                ids.iter().filter_map(|id| self.jobs.get(id)).filter(|job| !job.status.state.is_terminal());
             found.extend(open.filter(|job| after.is_none_or(|after| job.id > after)).cloned());
             if found.len() >= limit {
                 break;
@@ -229,12 +229,12 @@ impl Tables {
         let older = self.jobs.values().rev().filter(|job| before.is_none_or(|before| job.id < before));
         older
             .filter_map(|job| {
-                let ended_at = job.life.state.ended_at()?;
+                let ended_at = job.status.state.ended_at()?;
                 Some(Completed {
                     id: job.id,
                     job_type: job.spec.job_type.clone(),
                     key: job.spec.key.clone(),
-                    succeeded: job.life.state.name() == jobhall_core::StateName::Succeeded,
+                    succeeded: job.status.state.name() == jobhall_core::StateName::Succeeded,
                     ended_at,
                     parent: job.spec.parent,
                     group: job.spec.group,
@@ -256,7 +256,7 @@ impl Tables {
             id: job.id,
             copy_of: job.spec.copy_of,
             attached: job.spec.attached,
-            state: job.life.state.name(),
+            state: job.status.state.name(),
         };
         later.take(limit).map(member).collect()
     }

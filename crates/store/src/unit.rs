@@ -58,7 +58,7 @@ pub struct Change {
     /// The rev it was decided on.
     pub expected: u32,
     /// The status after the change.
-    pub life: JobStatus,
+    pub status: JobStatus,
     /// The new spec, if it changes. Type, key, queue, group, parent and creation never change.
     pub spec: Option<Arc<JobSpec>>,
     /// An ended attempt, for the history.

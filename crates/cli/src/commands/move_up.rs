@@ -133,7 +133,7 @@ async fn move_all(
         import.put(&portion).await.map_err(target)?;
         moved.add(&portion);
         if let (Some(shelves), ExportChunk::Jobs(jobs)) = (&shelves, &portion) {
-            let claims = jobs.iter().map(|(job, _)| (job.id.get(), job.life.claim)).collect();
+            let claims = jobs.iter().map(|(job, _)| (job.id.get(), job.status.claim)).collect();
             copy(shelves, claims, &mut copied).await?;
         }
         progress.set(moved.total(), &format!("{} jobs", moved.jobs));

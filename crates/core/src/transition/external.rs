@@ -19,7 +19,7 @@ struct Told<'a> {
 /// [`Event::StartedExternal`] and [`Event::Complete`] on any state.
 pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision, IllegalTransition> {
     match *event {
-        Event::StartedExternal { claim, lease, until, retry, dice } => match &step.life.state {
+        Event::StartedExternal { claim, lease, until, retry, dice } => match &step.status.state {
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 step.current(held, claim, lease, event)?;
                 match held.early.as_deref() {
@@ -31,33 +31,33 @@ pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision,
             }
             State::Waiting(waiting) if waiting.on == WaitFor::Jobs => {
                 step.current(&waiting.held, claim, lease, event)?;
-                Err(IllegalTransition::Illegal { state: step.life.state.name(), event: event.name() })
+                Err(IllegalTransition::Illegal { state: step.status.state.name(), event: event.name() })
             }
-            _ if by_holder(step.life, claim, lease) => Ok(Decision::Same),
-            _ => Err(lease_lost(step.life, event)),
+            _ if by_holder(step.status, claim, lease) => Ok(Decision::Same),
+            _ => Err(lease_lost(step.status, event)),
         },
         Event::Complete { attempt, report, retry, dice } => {
             told(step, event, &Told { attempt, report, retry, dice })
         }
-        _ => Err(IllegalTransition::Illegal { state: step.life.state.name(), event: event.name() }),
+        _ => Err(IllegalTransition::Illegal { state: step.status.state.name(), event: event.name() }),
     }
 }
 
 fn told(step: &Next<'_>, event: &Event<'_>, told: &Told<'_>) -> Result<Decision, IllegalTransition> {
-    let life = step.life;
+    let status = step.status;
     // An assigned job counts its attempt when the worker accepts; an outcome from outside refers to that number.
-    let current = life.attempt + u32::from(matches!(life.state, State::Assigned(_)));
+    let current = status.attempt + u32::from(matches!(status.state, State::Assigned(_)));
     if told.attempt.is_some_and(|attempt| attempt != current) {
         return Err(IllegalTransition::OtherAttempt { current });
     }
-    match &life.state {
+    match &status.state {
         State::Waiting(waiting) if waiting.on != WaitFor::Jobs => {
             step.report(&step.waited(waiting), told.report, told.retry, told.dice)
         }
         State::Waiting(waiting) => keep(step, &waiting.held, told.report),
         State::Assigned(held) | State::Accepted(held) | State::Running(held) => keep(step, held, told.report),
         state if said_before(state, told.report) => Ok(Decision::Same),
-        _ => Err(IllegalTransition::Illegal { state: life.state.name(), event: event.name() }),
+        _ => Err(IllegalTransition::Illegal { state: status.state.name(), event: event.name() }),
     }
 }
 

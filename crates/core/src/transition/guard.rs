@@ -13,7 +13,7 @@ pub fn guard(old: &JobStatus, new: &JobStatus) -> Result<(), &'static str> {
         (new.attempt >= old.attempt && new.attempt - old.attempt <= 1, "attempt rises by one"),
         (new.attempt <= new.claim, "an attempt needs a claim"),
         (new.lost >= old.lost && new.snoozed >= old.snoozed, "counters do not fall"),
-        (new.claim == old.claim || new.state.held().is_some(), "a claim leaves the job held"),
+        (new.claim == old.claim || new.state.leased().is_some(), "a claim leaves the job held"),
     ];
     match rules.iter().find(|(holds, _)| !holds) {
         Some((_, rule)) => Err(rule),

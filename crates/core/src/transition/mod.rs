@@ -20,15 +20,15 @@ pub use illegal_transition::IllegalTransition;
 pub use step::{Decision, Reason, Step};
 
 /// Decides what `event` does to a job at the time `now`. Total: every pair has a decision or a typed refusal.
-pub fn transition(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<Decision, IllegalTransition> {
-    let step = Next { life, now, at: now.max(life.updated_at.plus_ms(1)) };
-    let illegal = IllegalTransition::Illegal { state: life.state.name(), event: event.name() };
-    match (&life.state, event) {
+pub fn transition(status: &JobStatus, event: &Event<'_>, now: Time) -> Result<Decision, IllegalTransition> {
+    let step = Next { status, now, at: now.max(status.updated_at.plus_ms(1)) };
+    let illegal = IllegalTransition::Illegal { state: status.state.name(), event: event.name() };
+    match (&status.state, event) {
         (State::Queued(error), Event::Claim { lease, worker }) => {
-            if life.run_at > now {
-                return Err(IllegalTransition::NotDue(life.run_at));
+            if status.run_at > now {
+                return Err(IllegalTransition::NotDue(status.run_at));
             }
-            if life.hold {
+            if status.hold {
                 return Err(IllegalTransition::OnHold);
             }
             let lease = Lease {
@@ -127,7 +127,7 @@ pub fn transition(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<Deci
             State::Assigned(_) | State::Accepted(_) | State::Running(_) | State::Waiting(_),
             Event::Again(params),
         ) => {
-            if life.state.held().is_some_and(|held| held.is_cancelled()) {
+            if status.state.leased().is_some_and(|held| held.is_cancelled()) {
                 Err(illegal)
             } else {
                 Ok(step.again(params))
@@ -137,14 +137,14 @@ pub fn transition(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<Deci
 
         (State::Cancelled(_), Event::Cancel(_)) => Ok(Decision::Same),
         (state, Event::Report { claim, lease, report, .. }) if state.is_terminal() => {
-            if by_holder(life, *claim, *lease) && says_again(life, report) {
+            if by_holder(status, *claim, *lease) && says_again(status, report) {
                 Ok(Decision::Same)
             } else {
-                Err(lease_lost(life, event))
+                Err(lease_lost(status, event))
             }
         }
         (_, Event::Accept { .. } | Event::Progress { .. } | Event::Report { .. } | Event::Wait { .. }) => {
-            Err(lease_lost(life, event))
+            Err(lease_lost(status, event))
         }
 
         (State::Queued(_) | State::Blocked(_), Event::TakeBack | Event::LeaseEnd | Event::TimeOut { .. })
@@ -191,18 +191,18 @@ pub fn transition(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<Deci
     }
 }
 
-fn lease_lost(life: &JobStatus, event: &Event<'_>) -> IllegalTransition {
-    IllegalTransition::LeaseLost { state: life.state.name(), event: event.name() }
+fn lease_lost(status: &JobStatus, event: &Event<'_>) -> IllegalTransition {
+    IllegalTransition::LeaseLost { state: status.state.name(), event: event.name() }
 }
 
 /// Whether these are the claim and lease of the last attempt.
-fn by_holder(life: &JobStatus, claim: u32, lease: LeaseId) -> bool {
-    claim == life.claim && life.state.lease().is_some_and(|current| current.id == lease)
+fn by_holder(status: &JobStatus, claim: u32, lease: LeaseId) -> bool {
+    claim == status.claim && status.state.lease().is_some_and(|current| current.id == lease)
 }
 
 /// Whether a report on a completed job repeats the report that ended it.
-fn says_again(life: &JobStatus, report: &Report) -> bool {
-    match &life.state {
+fn says_again(status: &JobStatus, report: &Report) -> bool {
+    match &status.state {
         State::Succeeded(success) => match report {
             Report::Succeeded(value) | Report::Skipped(value) => {
                 report.outcome() == success.outcome && *value == success.value

@@ -18,7 +18,7 @@ pub(super) const TIMED_OUT: &str = "timed_out";
 
 /// Builds the next status: the next `rev`, at a later time.
 pub(super) struct Next<'a> {
-    pub life: &'a JobStatus,
+    pub status: &'a JobStatus,
     /// The time of the event.
     pub now: Time,
     /// The time recorded in the new status.
@@ -33,13 +33,14 @@ impl Next<'_> {
         lease: LeaseId,
         event: &Event<'_>,
     ) -> Result<(), IllegalTransition> {
-        let current = claim == self.life.claim && lease == held.lease.id;
-        if current { Ok(()) } else { Err(lease_lost(self.life, event)) }
+        let current = claim == self.status.claim && lease == held.lease.id;
+        if current { Ok(()) } else { Err(lease_lost(self.status, event)) }
     }
 
     fn step(&self, state: State, reason: Reason) -> Step {
-        let life = JobStatus { rev: self.life.rev + 1, updated_at: self.at, state, ..self.life.clone() };
-        Step { life, reason, past: None, params: None, follow_up: None }
+        let status =
+            JobStatus { rev: self.status.rev + 1, updated_at: self.at, state, ..self.status.clone() };
+        Step { status, reason, past: None, params: None, follow_up: None }
     }
 
     pub fn to(&self, state: State, reason: Reason) -> Decision {
@@ -49,7 +50,7 @@ impl Next<'_> {
     pub fn claim(&self, lease: Lease, error: Option<&Failure>) -> Decision {
         let held = Leased { lease, stop: None, error: error.cloned(), early: None };
         let mut step = self.step(State::Assigned(Box::new(held)), Reason::Claimed);
-        step.life.claim += 1;
+        step.status.claim += 1;
         Decision::Step(Box::new(step))
     }
 
@@ -57,8 +58,8 @@ impl Next<'_> {
     fn begin(&self, step: &mut Step, lease: &mut Lease) {
         if lease.accepted_at.is_none() {
             lease.accepted_at = Some(self.at);
-            step.life.attempt += 1;
-            step.life.unaccepted = 0;
+            step.status.attempt += 1;
+            step.status.unaccepted = 0;
         }
     }
 
@@ -67,7 +68,7 @@ impl Next<'_> {
         let mut step = self.step(State::Queued(None), Reason::Accepted);
         self.begin(&mut step, &mut held.lease);
         held.error = None;
-        step.life.state = State::Accepted(Box::new(held));
+        step.status.state = State::Accepted(Box::new(held));
         Decision::Step(Box::new(step))
     }
 
@@ -77,23 +78,23 @@ impl Next<'_> {
         self.begin(&mut step, &mut held.lease);
         held.lease.started_at = Some(self.at);
         held.error = None;
-        step.life.state = State::Running(Box::new(held));
+        step.status.state = State::Running(Box::new(held));
         Decision::Step(Box::new(step))
     }
 
     pub fn again(&self, params: &Json) -> Decision {
-        let mut step = self.step(self.life.state.clone(), Reason::AgainAsked);
-        step.life.again = Some(Box::new(Again { params: params.clone() }));
+        let mut step = self.step(self.status.state.clone(), Reason::AgainAsked);
+        step.status.again = Some(Box::new(Again { params: params.clone() }));
         Decision::Step(Box::new(step))
     }
 
     /// Ends the job. A requested follow-up is created, except after a cancel.
     fn end(&self, mut step: Step, state: State) -> Decision {
-        let again = step.life.again.take();
+        let again = step.status.again.take();
         if !matches!(state, State::Cancelled(_)) {
             step.follow_up = again.map(|again| *again);
         }
-        step.life.state = state;
+        step.status.state = state;
         Decision::Step(Box::new(step))
     }
 
@@ -104,7 +105,7 @@ impl Next<'_> {
 
     /// The current state of the job, with this lease data.
     pub fn with_held(&self, held: Leased) -> State {
-        match &self.life.state {
+        match &self.status.state {
             State::Assigned(_) => State::Assigned(Box::new(held)),
             State::Accepted(_) => State::Accepted(Box::new(held)),
             State::Waiting(waiting) => State::Waiting(Box::new(Waiting { held, ..(**waiting).clone() })),
@@ -120,10 +121,10 @@ impl Next<'_> {
         let stop = Some(StopRequest { at: self.at, why, failure: failure.clone() });
         let (again, reason) = match why {
             StopWhy::Cancel => (None, Reason::CancelRequested),
-            StopWhy::TimeOut => (self.life.again.clone(), Reason::TimeOutRequested),
+            StopWhy::TimeOut => (self.status.again.clone(), Reason::TimeOutRequested),
         };
         let mut step = self.step(self.with_held(Leased { stop, ..held.clone() }), reason);
-        step.life.again = again;
+        step.status.again = again;
         Decision::Step(Box::new(step))
     }
 
@@ -157,18 +158,18 @@ impl Next<'_> {
     }
 
     pub fn hold(&self, hold: bool) -> Decision {
-        if self.life.hold == hold {
+        if self.status.hold == hold {
             return Decision::Same;
         }
         let reason = if hold { Reason::HeldBack } else { Reason::LetGo };
-        let mut step = self.step(self.life.state.clone(), reason);
-        step.life.hold = hold;
+        let mut step = self.step(self.status.state.clone(), reason);
+        step.status.hold = hold;
         Decision::Step(Box::new(step))
     }
 
     pub fn edit(&self, run_at: Option<Time>) -> Decision {
-        let mut step = self.step(self.life.state.clone(), Reason::Edited);
-        step.life.run_at = run_at.unwrap_or(self.life.run_at);
+        let mut step = self.step(self.status.state.clone(), Reason::Edited);
+        step.status.run_at = run_at.unwrap_or(self.status.run_at);
         Decision::Step(Box::new(step))
     }
 
@@ -204,7 +205,7 @@ impl Next<'_> {
         lease.started_at.get_or_insert(self.at);
         let held = Leased { lease, error: None, ..held.clone() };
         step.reason = Reason::Suspended;
-        step.life.state = State::Waiting(Box::new(Waiting { held, on, since: self.at }));
+        step.status.state = State::Waiting(Box::new(Waiting { held, on, since: self.at }));
         Ok(Decision::Step(Box::new(step)))
     }
 
@@ -247,8 +248,8 @@ impl Next<'_> {
             return success;
         }
         let mut step = self.step(State::Queued(held.error.clone().map(Box::new)), Reason::TakenBack);
-        step.life.unaccepted += 1;
-        if step.life.unaccepted < UNACCEPTED_CLAIMS {
+        step.status.unaccepted += 1;
+        if step.status.unaccepted < UNACCEPTED_CLAIMS {
             return Decision::Step(Box::new(step));
         }
         step.reason = Reason::Unaccepted;
@@ -274,10 +275,10 @@ impl Next<'_> {
         if let Some(success) = self.told_success(held) {
             return success;
         }
-        step.life.lost += 1;
+        step.status.lost += 1;
         let failure = Failure::new("lost", format!("the session of worker {} has ended", lease.worker));
-        if step.life.lost < LOST_LEASES {
-            step.life.run_at = self.now;
+        if step.status.lost < LOST_LEASES {
+            step.status.run_at = self.now;
             return self.requeue(step, lease, Outcome::Lost, failure);
         }
         step.reason = Reason::TooManyLostLeases;
@@ -289,9 +290,9 @@ impl Next<'_> {
     }
 
     fn requeue(&self, mut step: Step, lease: Lease, outcome: Outcome, failure: Failure) -> Decision {
-        let past = PastAttempt::of(step.life.claim, lease, self.at, outcome, failure.clone());
+        let past = PastAttempt::of(step.status.claim, lease, self.at, outcome, failure.clone());
         step.past = Some(Box::new(past));
-        step.life.state = State::Queued(Some(Box::new(failure)));
+        step.status.state = State::Queued(Some(Box::new(failure)));
         Decision::Step(Box::new(step))
     }
 
@@ -340,24 +341,24 @@ impl Next<'_> {
         dice: Dice,
     ) -> Decision {
         let when = verdict.map(|verdict| verdict.when);
-        let left = step.life.tries() < u32::from(retry.max_attempts);
+        let left = step.status.tries() < u32::from(retry.max_attempts);
         let (delay_ms, reason) = match when {
-            Some(When::Snooze(ms)) if step.life.snoozed < SNOOZES => (Some(ms), Reason::Snoozed),
+            Some(When::Snooze(ms)) if step.status.snoozed < SNOOZES => (Some(ms), Reason::Snoozed),
             Some(When::Never) => (None, Reason::NotRetried),
             _ if !left => (None, Reason::Exhausted),
             Some(When::Now) => (Some(0), Reason::Retried),
             Some(When::In(ms) | When::Snooze(ms)) => (Some(ms), Reason::Retried),
             None if !retry.on.contains(ending.outcome) => (None, Reason::NotRetried),
-            None => (Some(retry.backoff.delay_ms(step.life.tries(), dice)), Reason::Retried),
+            None => (Some(retry.backoff.delay_ms(step.status.tries(), dice)), Reason::Retried),
         };
         step.reason = reason;
         let Some(delay_ms) = delay_ms else {
             return self.end(step, ending.into_state(self.at));
         };
         if reason == Reason::Snoozed {
-            step.life.snoozed += 1;
+            step.status.snoozed += 1;
         }
-        step.life.run_at = self.now.plus_ms(delay_ms);
+        step.status.run_at = self.now.plus_ms(delay_ms);
         step.params = verdict.and_then(|verdict| verdict.params.clone());
         self.requeue(step, ending.lease, ending.outcome, ending.failure.clone())
     }

@@ -16,7 +16,7 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The new status.
-    pub life: JobStatus,
+    pub status: JobStatus,
     /// The reason.
     pub reason: Reason,
     /// The attempt that ended although the job continues.

@@ -138,14 +138,14 @@ pub fn policy() -> RetryPolicy {
 }
 
 /// The decision of the core for the event.
-pub fn decide(life: &JobStatus, op: &Op, card: Card, now: Time) -> Result<Decision, IllegalTransition> {
-    transition(life, &op.event(card, &policy()), now)
+pub fn decide(status: &JobStatus, op: &Op, card: Card, now: Time) -> Result<Decision, IllegalTransition> {
+    transition(status, &op.event(card, &policy()), now)
 }
 
 /// The status after these events of the first claim.
-pub fn after(life: &JobStatus, ops: &[Op]) -> JobStatus {
-    ops.iter().fold(life.clone(), |life, op| match decide(&life, op, FIRST, at(BEGIN_MS)) {
-        Ok(Decision::Step(step)) => step.life,
+pub fn after(status: &JobStatus, ops: &[Op]) -> JobStatus {
+    ops.iter().fold(status.clone(), |status, op| match decide(&status, op, FIRST, at(BEGIN_MS)) {
+        Ok(Decision::Step(step)) => step.status,
         other => panic!("{op:?} makes no step: {other:?}"),
     })
 }
@@ -189,13 +189,17 @@ pub fn other_lives() -> Vec<(&'static str, JobStatus)> {
 /// The same for the states in which a timeout can be pending at the worker.
 pub fn timing_out_lives() -> Vec<(&'static str, JobStatus)> {
     let held = |(name, _): &(&str, JobStatus)| ["accepted", "running"].contains(name);
-    lives().into_iter().filter(held).map(|(name, life)| (name, after(&life, &[time_out(false)]))).collect()
+    lives()
+        .into_iter()
+        .filter(held)
+        .map(|(name, status)| (name, after(&status, &[time_out(false)])))
+        .collect()
 }
 
 /// The same for the states in which a cancel can be pending at the worker.
 pub fn cancelling_lives() -> Vec<(&'static str, JobStatus)> {
     let held = |(name, _): &(&str, JobStatus)| ["assigned", "accepted", "running", "waiting"].contains(name);
-    lives().into_iter().filter(held).map(|(name, life)| (name, after(&life, &[cancel()]))).collect()
+    lives().into_iter().filter(held).map(|(name, status)| (name, after(&status, &[cancel()]))).collect()
 }
 
 /// Every kind of event, by name, with the card of its sender.
@@ -241,9 +245,9 @@ pub fn events() -> Vec<(&'static str, Op, Card)> {
 }
 
 /// The effect of an event, in the words of the table of states.
-pub fn effect(life: &JobStatus, op: &Op, card: Card) -> String {
+pub fn effect(status: &JobStatus, op: &Op, card: Card) -> String {
     let now = at(NOW_MS);
-    let step = match decide(life, op, card, now) {
+    let step = match decide(status, op, card, now) {
         Ok(Decision::Step(step)) => step,
         Ok(Decision::Same) => return "same".to_owned(),
         Err(IllegalTransition::Illegal { .. }) => return "–".to_owned(),
@@ -258,23 +262,23 @@ pub fn effect(life: &JobStatus, op: &Op, card: Card) -> String {
             panic!("{refusal}: a rule of manual retries")
         }
     };
-    let mut words = step.life.name(now).to_string();
-    let cancelling = |life: &JobStatus| life.state.held().is_some_and(|held| held.is_cancelled());
-    if cancelling(&step.life) && !cancelling(life) {
+    let mut words = step.status.name(now).to_string();
+    let cancelling = |status: &JobStatus| status.state.leased().is_some_and(|held| held.is_cancelled());
+    if cancelling(&step.status) && !cancelling(status) {
         words += ", cancel requested";
     }
-    let timing_out = |life: &JobStatus| life.state.held().is_some_and(|held| held.stop.is_some());
-    if timing_out(&step.life) && !timing_out(life) && !cancelling(&step.life) {
+    let timing_out = |status: &JobStatus| status.state.leased().is_some_and(|held| held.stop.is_some());
+    if timing_out(&step.status) && !timing_out(status) && !cancelling(&step.status) {
         words += ", time-out requested";
     }
-    if step.life.hold && !life.hold {
+    if step.status.hold && !status.hold {
         words += ", held back";
     }
-    let kept = |life: &JobStatus| life.state.held().is_some_and(|held| held.early.is_some());
-    if kept(&step.life) && !kept(life) {
+    let kept = |status: &JobStatus| status.state.leased().is_some_and(|held| held.early.is_some());
+    if kept(&step.status) && !kept(status) {
         words += ", outcome kept";
     }
-    if step.life.again.is_some() {
+    if step.status.again.is_some() {
         words += ", again noted";
     }
     words

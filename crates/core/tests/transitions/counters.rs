@@ -16,11 +16,11 @@ proptest! {
     fn g1_h07_a_completed_job_never_changes(turns in turns()) {
         let mut ended: Option<JobStatus> = None;
         for turn in &turns {
-            if let Some(life) = &ended {
-                prop_assert_eq!(&turn.before, life);
+            if let Some(status) = &ended {
+                prop_assert_eq!(&turn.before, status);
                 prop_assert!(turn.step().is_none(), "{:?} moves a completed job", turn.op);
-            } else if turn.step().is_some_and(|step| step.life.state.is_terminal()) {
-                ended = turn.step().map(|step| step.life.clone());
+            } else if turn.step().is_some_and(|step| step.status.state.is_terminal()) {
+                ended = turn.step().map(|step| step.status.clone());
             }
         }
     }
@@ -28,7 +28,7 @@ proptest! {
     #[test]
     fn every_step_raises_rev_by_one(turns in turns()) {
         for (turn, step) in steps(&turns) {
-            prop_assert_eq!(step.life.rev, turn.before.rev + 1);
+            prop_assert_eq!(step.status.rev, turn.before.rev + 1);
         }
     }
 
@@ -36,10 +36,10 @@ proptest! {
     fn h08_updated_at_rises_at_every_step_and_created_at_stays(turns in turns()) {
         let mut job = job(turns[0].before.clone());
         for (turn, step) in steps(&turns) {
-            let updated_at = step.life.updated_at;
+            let updated_at = step.status.updated_at;
             prop_assert!(updated_at > turn.before.updated_at);
             prop_assert_eq!(updated_at, turn.now.max(turn.before.updated_at.plus_ms(1)));
-            job.life = step.life.clone();
+            job.status = step.status.clone();
             prop_assert_eq!(job.spec.created_at, at(5));
         }
     }
@@ -48,7 +48,7 @@ proptest! {
     fn claim_rises_by_one_exactly_when_claimed(turns in turns()) {
         for (turn, step) in steps(&turns) {
             let claimed = u32::from(turn.op == Op::Claim);
-            prop_assert_eq!(step.life.claim, turn.before.claim + claimed);
+            prop_assert_eq!(step.status.claim, turn.before.claim + claimed);
             prop_assert_eq!(step.reason == Reason::Claimed, turn.op == Op::Claim);
         }
     }
@@ -58,7 +58,7 @@ proptest! {
         let mut counted = BTreeSet::new();
         for (turn, step) in steps(&turns) {
             let counts = counts(turn);
-            prop_assert_eq!(step.life.attempt, turn.before.attempt + u32::from(counts), "{:?}", turn);
+            prop_assert_eq!(step.status.attempt, turn.before.attempt + u32::from(counts), "{:?}", turn);
             prop_assert!(!counts || counted.insert(turn.before.claim), "counted twice: {:?}", turn);
         }
     }
@@ -66,7 +66,7 @@ proptest! {
     #[test]
     fn lost_snoozed_and_unaccepted_count_what_they_say(turns in turns()) {
         for (turn, step) in steps(&turns) {
-            let (old, new) = (&turn.before, &step.life);
+            let (old, new) = (&turn.before, &step.status);
             let is = |reasons: &[Reason]| u16::from(reasons.contains(&step.reason));
             prop_assert_eq!(new.lost, old.lost + is(&[Reason::Lost, Reason::TooManyLostLeases]));
             prop_assert_eq!(new.snoozed, old.snoozed + u32::from(is(&[Reason::Snoozed])));
@@ -82,14 +82,14 @@ proptest! {
     #[test]
     fn tries_never_exceed_max_attempts(turns in turns()) {
         for (turn, step) in steps(&turns) {
-            prop_assert!(step.life.tries() <= u32::from(turn.policy.max_attempts));
+            prop_assert!(step.status.tries() <= u32::from(turn.policy.max_attempts));
         }
     }
 
     #[test]
     fn a_past_attempt_is_kept_exactly_when_an_attempt_leads_back_to_the_queue(turns in turns()) {
         for (turn, step) in steps(&turns) {
-            let back = had(&turn.before).is_some() && matches!(step.life.state, State::Queued(_));
+            let back = had(&turn.before).is_some() && matches!(step.status.state, State::Queued(_));
             let assigned = matches!(turn.before.state, State::Assigned(_));
             let taken_back = assigned && matches!(turn.op, Op::TakeBack | Op::LeaseEnd);
             prop_assert_eq!(step.past.is_some(), back && !taken_back, "{:?}", turn);
@@ -98,9 +98,9 @@ proptest! {
             prop_assert_eq!((past.lease, &past.worker), (held.lease.id, &held.lease.worker));
             prop_assert_eq!(past.assigned_at, held.lease.assigned_at);
             prop_assert_eq!(past.started_at, held.lease.started_at);
-            prop_assert_eq!(past.ended_at, step.life.updated_at);
+            prop_assert_eq!(past.ended_at, step.status.updated_at);
             prop_assert!(!past.outcome.is_success());
-            prop_assert_eq!(Some(&past.failure), step.life.state.error());
+            prop_assert_eq!(Some(&past.failure), step.status.state.error());
         }
     }
 
@@ -109,16 +109,16 @@ proptest! {
         let mut kept = 0;
         for (turn, step) in steps(&turns) {
             kept += u32::from(step.past.is_some());
-            prop_assert_eq!(step.life.past_attempts(), kept, "{:?}", turn);
+            prop_assert_eq!(step.status.past_attempts(), kept, "{:?}", turn);
         }
     }
 }
 
 /// The lease of an active attempt, in any state.
-fn had(life: &JobStatus) -> Option<&Leased> {
-    match &life.state {
+fn had(status: &JobStatus) -> Option<&Leased> {
+    match &status.state {
         State::Waiting(waiting) => Some(&waiting.held),
-        state => state.held(),
+        state => state.leased(),
     }
 }
 
@@ -131,23 +131,23 @@ fn counts(turn: &Turn) -> bool {
     turn.by_worker() || (told && !cancelled && matches!(turn.op, Op::TakeBack | Op::LeaseEnd))
 }
 
-fn job(life: JobStatus) -> Job {
+fn job(status: JobStatus) -> Job {
     let (job_type, queue) = (TypeName::new("t").expect("a name"), QueueName::new("q").expect("a name"));
     let spec = JobSpec::plain(job_type, queue, at(5));
-    Job { id: JobId::new(1).expect("an id"), spec: Arc::new(spec), life }
+    Job { id: JobId::new(1).expect("an id"), spec: Arc::new(spec), status }
 }
 
 #[test]
 fn h05_attempt_is_none_before_the_first_accept_and_three_at_the_third() {
-    let mut life = fresh();
-    let mut seen = vec![life.attempt];
+    let mut status = fresh();
+    let mut seen = vec![status.attempt];
     for _ in 0..3 {
-        life.run_at = at(0);
-        life = crate::retries::next(&life, &[Op::Claim]);
-        seen.push(life.attempt);
-        life = crate::retries::next(&life, &[Op::Accept]);
-        seen.push(life.attempt);
-        life = crate::retries::next(&life, &[failed(None)]);
+        status.run_at = at(0);
+        status = crate::retries::next(&status, &[Op::Claim]);
+        seen.push(status.attempt);
+        status = crate::retries::next(&status, &[Op::Accept]);
+        seen.push(status.attempt);
+        status = crate::retries::next(&status, &[failed(None)]);
     }
     assert_eq!(seen, [0, 0, 1, 1, 2, 2, 3]);
 }
@@ -160,7 +160,7 @@ fn states_skipped_forward_count_the_attempt_once() {
         vec![Op::Claim, Op::Accept, passed()],
         vec![Op::Claim, passed()],
     ] {
-        let life = after(&fresh(), &ops);
-        assert_eq!((life.claim, life.attempt), (1, 1), "{ops:?}");
+        let status = after(&fresh(), &ops);
+        assert_eq!((status.claim, status.attempt), (1, 1), "{ops:?}");
     }
 }

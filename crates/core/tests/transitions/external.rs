@@ -31,13 +31,13 @@ fn reports() -> Vec<Report> {
 }
 
 /// An end without its times.
-fn end(life: &JobStatus) -> (&'static str, u32, Option<Outcome>, Option<String>, Option<Json>) {
-    let value = match &life.state {
+fn end(status: &JobStatus) -> (&'static str, u32, Option<Outcome>, Option<String>, Option<Json>) {
+    let value = match &status.state {
         State::Succeeded(success) => Some(success.value.clone()),
         _ => None,
     };
-    let error = life.state.error().map(|failure| failure.reason.clone());
-    (state_of(life), life.attempt, life.state.outcome(), error, value)
+    let error = status.state.error().map(|failure| failure.reason.clone());
+    (state_of(status), status.attempt, status.state.outcome(), error, value)
 }
 
 proptest! {
@@ -52,12 +52,12 @@ proptest! {
         let mut ops = vec![Op::Claim, Op::Accept, Op::Progress, started()];
         let late = next(&fresh(), &[ops.clone(), vec![told(report.clone())]].concat());
         ops.insert(place, told(report.clone()));
-        let life = next(&fresh(), &ops);
-        prop_assert_eq!(end(&life), end(&late));
-        let again = decide(&life, &started(), FIRST, at(NOW_MS));
-        let ended = life.state.is_terminal();
+        let status = next(&fresh(), &ops);
+        prop_assert_eq!(end(&status), end(&late));
+        let again = decide(&status, &started(), FIRST, at(NOW_MS));
+        let ended = status.state.is_terminal();
         prop_assert_eq!(again == Ok(Decision::Same), ended, "the handler that returns again");
-        let again = decide(&life, &told(report), FIRST, at(NOW_MS));
+        let again = decide(&status, &told(report), FIRST, at(NOW_MS));
         prop_assert_eq!(again == Ok(Decision::Same), ended, "the outcome that is told again");
     }
 }
@@ -67,7 +67,7 @@ fn h10_a_kept_outcome_is_said_twice_the_same_and_never_otherwise() {
     for before in [vec![Op::Claim], vec![Op::Claim, Op::Accept], vec![Op::Claim, Op::Progress]] {
         let kept = step(&next(&fresh(), &before), &told(passed()));
         assert_eq!(kept.reason, Reason::OutcomeKept);
-        let say = |report| decide(&kept.life, &told(report), FIRST, at(NOW_MS));
+        let say = |report| decide(&kept.status, &told(report), FIRST, at(NOW_MS));
         assert_eq!(say(passed()), Ok(Decision::Same));
         assert_eq!(say(failed()), Err(IllegalTransition::ToldOtherwise));
         assert_eq!(say(Report::Cancelled), Err(IllegalTransition::NotRequested));
@@ -81,12 +81,12 @@ fn h10_what_the_starter_says_and_what_becomes_of_it_cannot_undo_a_success_that_w
         let crashed = Op::Report(Report::Crashed(failure("broken"), None));
         for op in [Op::LeaseEnd, crashed] {
             let step = step(&kept, &op);
-            let State::Succeeded(success) = &step.life.state else { panic!("{op:?} on {before:?}") };
-            assert_eq!((&success.value, step.life.attempt), (&Json::trusted("{\"a\":1}"), 1));
+            let State::Succeeded(success) = &step.status.state else { panic!("{op:?} on {before:?}") };
+            assert_eq!((&success.value, step.status.attempt), (&Json::trusted("{\"a\":1}"), 1));
         }
     }
     let taken_back = step(&next(&fresh(), &[Op::Claim, told(passed())]), &Op::TakeBack);
-    assert_eq!((state_of(&taken_back.life), taken_back.life.attempt), ("succeeded", 1));
+    assert_eq!((state_of(&taken_back.status), taken_back.status.attempt), ("succeeded", 1));
 }
 
 #[test]
@@ -96,15 +96,15 @@ fn h10_after_a_cancel_no_outcome_is_taken() {
     assert_eq!(state_of(&next(&stopping, &[started()])), "cancelled", "what is being stopped does not go on");
     let outside = next(&fresh(), &[Op::Claim, started()]);
     let cancelled = step(&outside, &cancel());
-    assert_eq!((state_of(&cancelled.life), cancelled.reason), ("cancelled", Reason::Cancelled));
-    let answer = decide(&cancelled.life, &told(passed()), FIRST, at(NOW_MS));
+    assert_eq!((state_of(&cancelled.status), cancelled.reason), ("cancelled", Reason::Cancelled));
+    let answer = decide(&cancelled.status, &told(passed()), FIRST, at(NOW_MS));
     assert!(matches!(answer, Err(IllegalTransition::Illegal { .. })), "{answer:?}");
 }
 
 #[test]
 fn h10_the_attempt_that_is_named_must_be_the_current_one() {
     let waiting = next(&fresh(), &[Op::Claim, started()]);
-    let tell = |life: &JobStatus, n| decide(life, &Op::Complete(Some(n), passed()), FIRST, at(NOW_MS));
+    let tell = |status: &JobStatus, n| decide(status, &Op::Complete(Some(n), passed()), FIRST, at(NOW_MS));
     for n in [0, 2] {
         assert_eq!(tell(&waiting, n), Err(IllegalTransition::OtherAttempt { current: 1 }));
     }

@@ -13,11 +13,11 @@ proptest! {
     #[test]
     fn g1_every_real_step_passes_and_no_end_is_replaced(turns in turns()) {
         for (turn, step) in steps(&turns) {
-            prop_assert_eq!(guard(&turn.before, &step.life), Ok(()));
-            prop_assert!(guard(&step.life, &turn.before).is_err());
-            if step.life.state.is_terminal() {
-                let later = JobStatus { rev: step.life.rev + 1, updated_at: step.life.updated_at.plus_ms(1), ..step.life.clone() };
-                prop_assert_eq!(guard(&step.life, &later), Err("a completed job never changes"));
+            prop_assert_eq!(guard(&turn.before, &step.status), Ok(()));
+            prop_assert!(guard(&step.status, &turn.before).is_err());
+            if step.status.state.is_terminal() {
+                let later = JobStatus { rev: step.status.rev + 1, updated_at: step.status.updated_at.plus_ms(1), ..step.status.clone() };
+                prop_assert_eq!(guard(&step.status, &later), Err("a completed job never changes"));
             }
         }
     }
@@ -67,7 +67,7 @@ fn an_attempt_without_a_claim_is_caught() {
 
 #[test]
 fn g1_no_completed_life_is_replaced() {
-    for (name, old) in lives().into_iter().filter(|(_, life)| life.state.is_terminal()) {
+    for (name, old) in lives().into_iter().filter(|(_, status)| status.state.is_terminal()) {
         let new = JobStatus { rev: old.rev + 1, updated_at: old.updated_at.plus_ms(1), ..old.clone() };
         assert_eq!(guard(&old, &new), Err("a completed job never changes"), "{name}");
     }

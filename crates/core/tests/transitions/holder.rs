@@ -16,7 +16,7 @@ proptest! {
     #[test]
     fn g2_only_the_holder_of_the_current_lease_is_heard(turns in turns()) {
         for turn in turns.iter().filter(|turn| turn.by_worker()) {
-            let held = turn.before.state.held().is_some();
+            let held = turn.before.state.leased().is_some();
             let lost = matches!(turn.answer, Err(IllegalTransition::LeaseLost { .. }));
             if held {
                 prop_assert_eq!(lost, !turn.shows_current, "{:?}", turn);
@@ -57,20 +57,20 @@ proptest! {
     fn a_report_said_again_at_once_answers_the_same(turns in turns()) {
         for (turn, step) in crate::ride::steps(&turns) {
             // An external outcome overruled this report, which is therefore not recognized again.
-            let overruled = turn.before.state.held().is_some_and(|held| held.early.is_some());
-            if matches!(turn.op, Op::Report(_)) && step.life.state.is_terminal() && !overruled {
-                prop_assert_eq!(decide(&step.life, &turn.op, turn.card, turn.now), Ok(Decision::Same));
+            let overruled = turn.before.state.leased().is_some_and(|held| held.early.is_some());
+            if matches!(turn.op, Op::Report(_)) && step.status.state.is_terminal() && !overruled {
+                prop_assert_eq!(decide(&step.status, &turn.op, turn.card, turn.now), Ok(Decision::Same));
                 let foreign = Card { lease: LeaseId(0), ..turn.card };
-                prop_assert!(decide(&step.life, &turn.op, foreign, turn.now).is_err());
+                prop_assert!(decide(&step.status, &turn.op, foreign, turn.now).is_err());
                 let ahead = Card { claim: turn.card.claim + 1, ..turn.card };
-                prop_assert!(decide(&step.life, &turn.op, ahead, turn.now).is_err());
+                prop_assert!(decide(&step.status, &turn.op, ahead, turn.now).is_err());
             }
         }
     }
 }
 
-fn answer(life: &jobhall_core::JobStatus, op: &Op, card: Card) -> &'static str {
-    match decide(life, op, card, at(NOW_MS)) {
+fn answer(status: &jobhall_core::JobStatus, op: &Op, card: Card) -> &'static str {
+    match decide(status, op, card, at(NOW_MS)) {
         Ok(Decision::Step(_)) => "step",
         Ok(Decision::Same) => "same",
         Err(IllegalTransition::LeaseLost { .. }) => "lease lost",
@@ -87,10 +87,10 @@ fn g2_claim_and_lease_must_both_be_current() {
         (Card { lease: LeaseId(2), ..FIRST }, "lease lost"),
         (Card { claim: 2, lease: LeaseId(2) }, "lease lost"),
     ];
-    let held = lives().into_iter().filter(|(_, life)| life.state.held().is_some());
-    for (name, life) in held {
+    let held = lives().into_iter().filter(|(_, status)| status.state.leased().is_some());
+    for (name, status) in held {
         for (card, expected) in cards {
-            assert_eq!(answer(&life, &passed(), card), expected, "{name} {card:?}");
+            assert_eq!(answer(&status, &passed(), card), expected, "{name} {card:?}");
         }
     }
 }
@@ -119,25 +119,25 @@ fn a_completed_job_knows_its_report_again_and_no_other() {
         (crashed(never), timed_out("other"), "lease lost"),
         (crashed(never), Op::Report(Report::Cancelled), "lease lost"),
     ] {
-        let life = said(first.clone());
-        assert_eq!(answer(&life, &second, FIRST), expected, "{first:?} then {second:?}");
-        assert_eq!(answer(&life, &second, FOREIGN), "lease lost");
-        assert_eq!(answer(&life, &second, Card { claim: 2, ..FIRST }), "lease lost");
+        let status = said(first.clone());
+        assert_eq!(answer(&status, &second, FIRST), expected, "{first:?} then {second:?}");
+        assert_eq!(answer(&status, &second, FOREIGN), "lease lost");
+        assert_eq!(answer(&status, &second, Card { claim: 2, ..FIRST }), "lease lost");
     }
 }
 
 #[test]
 fn any_report_of_the_worker_that_was_stopped_answers_as_its_first() {
-    let life = after(&fresh(), &[Op::Claim, cancel(), failed(None)]);
+    let status = after(&fresh(), &[Op::Claim, cancel(), failed(None)]);
     for op in [failed(None), passed(), Op::Report(Report::Cancelled)] {
-        assert_eq!(answer(&life, &op, FIRST), "same");
-        assert_eq!(answer(&life, &op, FOREIGN), "lease lost");
+        assert_eq!(answer(&status, &op, FIRST), "same");
+        assert_eq!(answer(&status, &op, FOREIGN), "lease lost");
     }
     let unseen = after(&fresh(), &[Op::Claim, cancel(), Op::LeaseEnd]);
     let unstarted = after(&fresh(), &[cancel()]);
     let lost = after(&fresh(), &[Op::Claim, Op::Accept, cancel(), Op::LeaseEnd]);
-    for life in [unseen, unstarted, lost] {
-        assert_eq!(answer(&life, &passed(), FIRST), "lease lost");
+    for status in [unseen, unstarted, lost] {
+        assert_eq!(answer(&status, &passed(), FIRST), "lease lost");
     }
 }
 
@@ -147,19 +147,19 @@ fn g8_a_result_after_the_lease_ended_is_refused_and_leaves_the_next_attempt_alon
     assert_eq!(answer(&lost, &passed(), FIRST), "lease lost");
     let second = Card { claim: 2, lease: LeaseId(2) };
     let Ok(Decision::Step(step)) = decide(&lost, &Op::Claim, second, at(NOW_MS)) else { panic!("no claim") };
-    assert_eq!(answer(&step.life, &passed(), FIRST), "lease lost");
-    assert_eq!(answer(&step.life, &failed(None), FIRST), "lease lost");
-    assert_eq!(answer(&step.life, &passed(), second), "step");
+    assert_eq!(answer(&step.status, &passed(), FIRST), "lease lost");
+    assert_eq!(answer(&step.status, &failed(None), FIRST), "lease lost");
+    assert_eq!(answer(&step.status, &passed(), second), "step");
 }
 
 #[test]
 fn g8_a_lease_that_ends_after_the_result_changes_nothing() {
     for (op, ending) in [(passed(), "succeeded"), (failed(Some(When::Never)), "failed")] {
-        let life = after(&fresh(), &[Op::Claim, Op::Accept, op.clone()]);
-        assert_eq!(state_of(&life), ending);
-        assert_eq!(answer(&life, &Op::LeaseEnd, FIRST), "refused");
-        assert_eq!(answer(&life, &Op::TakeBack, FIRST), "refused");
-        assert_eq!(answer(&life, &op, FIRST), "same");
+        let status = after(&fresh(), &[Op::Claim, Op::Accept, op.clone()]);
+        assert_eq!(state_of(&status), ending);
+        assert_eq!(answer(&status, &Op::LeaseEnd, FIRST), "refused");
+        assert_eq!(answer(&status, &Op::TakeBack, FIRST), "refused");
+        assert_eq!(answer(&status, &op, FIRST), "same");
     }
     let retrying = after(&fresh(), &[Op::Claim, Op::Accept, failed(None)]);
     assert_eq!(answer(&retrying, &Op::LeaseEnd, FIRST), "refused");

@@ -13,35 +13,35 @@ use crate::support::{Card, Op, at, decide, failed, failure, fresh, passed};
 const MINUTE_MS: u64 = 60_000;
 
 /// The step for an event whose sender holds the job and whose time has come.
-pub fn step(life: &JobStatus, op: &Op) -> Step {
-    let claim = if *op == Op::Claim { life.claim + 1 } else { life.claim };
+pub fn step(status: &JobStatus, op: &Op) -> Step {
+    let claim = if *op == Op::Claim { status.claim + 1 } else { status.claim };
     let card = Card { claim, lease: LeaseId(u128::from(claim)) };
-    match decide(life, op, card, life.run_at.max(life.updated_at)) {
+    match decide(status, op, card, status.run_at.max(status.updated_at)) {
         Ok(Decision::Step(step)) => *step,
         other => panic!("{op:?} makes no step: {other:?}"),
     }
 }
 
 /// The status after these events.
-pub fn next(life: &JobStatus, ops: &[Op]) -> JobStatus {
-    ops.iter().fold(life.clone(), |life, op| step(&life, op).life)
+pub fn next(status: &JobStatus, ops: &[Op]) -> JobStatus {
+    ops.iter().fold(status.clone(), |status, op| step(&status, op).status)
 }
 
-pub fn state_of(life: &JobStatus) -> &'static str {
-    life.state.name().as_str()
+pub fn state_of(status: &JobStatus) -> &'static str {
+    status.state.name().as_str()
 }
 
 /// A running attempt after `before` counted ones.
 fn running_after(before: u32) -> JobStatus {
-    let mut life = next(&fresh(), &[Op::Claim, Op::Progress]);
-    life.attempt += before;
-    life.claim += before;
-    life
+    let mut status = next(&fresh(), &[Op::Claim, Op::Progress]);
+    status.attempt += before;
+    status.claim += before;
+    status
 }
 
-fn reported(life: &JobStatus, report: &Report, retry: &RetryPolicy, dice: Dice) -> Step {
-    let event = Event::Report { claim: life.claim, lease: LeaseId(1), report, retry, dice };
-    match transition(life, &event, life.updated_at) {
+fn reported(status: &JobStatus, report: &Report, retry: &RetryPolicy, dice: Dice) -> Step {
+    let event = Event::Report { claim: status.claim, lease: LeaseId(1), report, retry, dice };
+    match transition(status, &event, status.updated_at) {
         Ok(Decision::Step(step)) => *step,
         other => panic!("{report:?} makes no step: {other:?}"),
     }
@@ -83,13 +83,13 @@ fn l11_policy_and_verdict_decide_every_defeat() {
                 on: OutcomeSet::of(&others),
             };
             let report = kind(failure("no"), when.map(|when| Verdict { when, params: None }));
-            let life = running_after(tries - 1);
-            let step = reported(&life, &report, &retry, Dice(0));
+            let status = running_after(tries - 1);
+            let step = reported(&status, &report, &retry, Dice(0));
             let (reason, pause) = expected(when, listed, tries < 3);
             assert_eq!(step.reason, reason, "{outcome} {when:?} listed {listed} tries {tries}");
-            assert_eq!(state_of(&step.life), if pause.is_some() { "queued" } else { end });
-            let run_at = pause.map_or(life.run_at, |ms| life.updated_at.plus_ms(ms));
-            assert_eq!(step.life.run_at, run_at);
+            assert_eq!(state_of(&step.status), if pause.is_some() { "queued" } else { end });
+            let run_at = pause.map_or(status.run_at, |ms| status.updated_at.plus_ms(ms));
+            assert_eq!(step.status.run_at, run_at);
             assert_eq!(step.past.map(|past| past.outcome), pause.map(|_| outcome));
         }
     }
@@ -108,16 +108,16 @@ proptest! {
     fn the_pause_is_that_of_the_policy_for_this_try(policy in policies(), tries in 1u32..6, dice: u64) {
         let on = OutcomeSet::of(&Outcome::ALL);
         let policy = RetryPolicy { max_attempts: 9, on, ..policy };
-        let life = running_after(tries - 1);
-        let step = reported(&life, &Report::Failed(failure("x"), None), &policy, Dice(dice));
+        let status = running_after(tries - 1);
+        let step = reported(&status, &Report::Failed(failure("x"), None), &policy, Dice(dice));
         let pause = policy.backoff.delay_ms(tries, Dice(dice));
-        prop_assert_eq!(step.life.run_at, life.updated_at.plus_ms(pause));
+        prop_assert_eq!(step.status.run_at, status.updated_at.plus_ms(pause));
     }
 
     #[test]
     fn lost_and_snoozed_attempts_do_not_count(attempt in 0u32..9, lost in 0u16..9, snoozed in 0u32..9) {
-        let life = JobStatus { attempt, lost, snoozed, ..fresh() };
-        prop_assert_eq!(i64::from(life.tries()), (i64::from(attempt) - i64::from(lost) - i64::from(snoozed)).max(0));
+        let status = JobStatus { attempt, lost, snoozed, ..fresh() };
+        prop_assert_eq!(i64::from(status.tries()), (i64::from(attempt) - i64::from(lost) - i64::from(snoozed)).max(0));
     }
 
     #[test]
@@ -125,9 +125,9 @@ proptest! {
         let value = Json::trusted(["null", "false", "0", "\"\"", "[]", "{\"a\":1}"][index]);
         let report = if skipped { Report::Skipped(value.clone()) } else { Report::Succeeded(value.clone()) };
         let step = reported(&running_after(0), &report, &RetryPolicy::once(), Dice(0));
-        let State::Succeeded(success) = &step.life.state else { panic!("not succeeded") };
+        let State::Succeeded(success) = &step.status.state else { panic!("not succeeded") };
         prop_assert_eq!((&success.value, success.outcome), (&value, report.outcome()));
-        prop_assert_eq!(step.life.state.held(), None);
+        prop_assert_eq!(step.status.state.leased(), None);
         prop_assert_eq!(step.reason, Reason::Succeeded);
     }
 }
@@ -137,9 +137,11 @@ fn l18_a_defeat_keeps_reason_explanation_and_data_and_ends_the_attempt() {
     let cause = Failure { data: Some(Json::trusted("{\"line\":7}")), ..Failure::new("boom", "it broke") };
     for (outcome, kind, end) in KINDS {
         let step = reported(&running_after(0), &kind(cause.clone(), None), &RetryPolicy::once(), Dice(0));
-        assert_eq!((state_of(&step.life), step.life.state.error()), (end, Some(&cause)));
-        assert_eq!(step.life.state.held(), None);
-        let (State::Failed(defeat) | State::Crashed(defeat)) = &step.life.state else { panic!("no defeat") };
+        assert_eq!((state_of(&step.status), step.status.state.error()), (end, Some(&cause)));
+        assert_eq!(step.status.state.leased(), None);
+        let (State::Failed(defeat) | State::Crashed(defeat)) = &step.status.state else {
+            panic!("no defeat")
+        };
         assert_eq!(defeat.outcome, outcome);
         assert_eq!(defeat.last.as_ref().map(|lease| lease.id), Some(LeaseId(1)));
     }
@@ -159,39 +161,39 @@ fn changed_params_come_with_another_attempt_only() {
 
 #[test]
 fn a_job_may_be_snoozed_more_often_than_it_may_be_tried() {
-    let mut life = fresh();
+    let mut status = fresh();
     let snooze = failed(Some(When::Snooze(MINUTE_MS)));
     for round in 1..=20 {
-        let held = next(&life, &[Op::Claim, Op::Accept]);
-        life = next(&held, std::slice::from_ref(&snooze));
-        assert_eq!((life.attempt, life.snoozed, life.tries()), (round, round, 0));
-        assert_eq!(life.run_at, held.updated_at.plus_ms(MINUTE_MS));
+        let held = next(&status, &[Op::Claim, Op::Accept]);
+        status = next(&held, std::slice::from_ref(&snooze));
+        assert_eq!((status.attempt, status.snoozed, status.tries()), (round, round, 0));
+        assert_eq!(status.run_at, held.updated_at.plus_ms(MINUTE_MS));
     }
-    assert_eq!(life.state.error(), Some(&failure("no")));
+    assert_eq!(status.state.error(), Some(&failure("no")));
     for tries in 1..=5 {
-        life = next(&life, &[Op::Claim, failed(None)]);
-        assert_eq!(life.tries(), tries);
+        status = next(&status, &[Op::Claim, failed(None)]);
+        assert_eq!(status.tries(), tries);
     }
-    assert_eq!(state_of(&life), "failed");
+    assert_eq!(state_of(&status), "failed");
 }
 
 #[test]
 fn three_lost_workers_crash_a_job() {
-    let mut life = fresh();
+    let mut status = fresh();
     for lost in 1..LOST_LEASES {
-        let held = next(&life, &[Op::Claim, Op::Accept]);
+        let held = next(&status, &[Op::Claim, Op::Accept]);
         let step = step(&held, &Op::LeaseEnd);
-        assert_eq!((step.reason, step.life.lost), (Reason::Lost, lost));
-        assert_eq!(step.life.run_at, held.updated_at);
+        assert_eq!((step.reason, step.status.lost), (Reason::Lost, lost));
+        assert_eq!(step.status.run_at, held.updated_at);
         let words = "the session of worker w1 has ended";
-        assert_eq!(step.life.state.error(), Some(&Failure::new("lost", words)));
+        assert_eq!(step.status.state.error(), Some(&Failure::new("lost", words)));
         assert_eq!(step.past.map(|past| past.outcome), Some(Outcome::Lost));
-        life = step.life;
+        status = step.status;
     }
-    let held = next(&life, &[Op::Claim, Op::Progress]);
+    let held = next(&status, &[Op::Claim, Op::Progress]);
     let last = step(&held, &Op::LeaseEnd);
-    assert_eq!((last.reason, last.life.lost, last.life.attempt), (Reason::TooManyLostLeases, 3, 3));
-    let State::Crashed(defeat) = &last.life.state else { panic!("not crashed") };
+    assert_eq!((last.reason, last.status.lost, last.status.attempt), (Reason::TooManyLostLeases, 3, 3));
+    let State::Crashed(defeat) = &last.status.state else { panic!("not crashed") };
     let words = "3 workers were lost while they had this job, the last one w1";
     assert_eq!(
         (defeat.outcome, &defeat.failure),
@@ -202,28 +204,28 @@ fn three_lost_workers_crash_a_job() {
 
 #[test]
 fn lost_workers_spend_no_attempt_of_the_policy() {
-    let mut life = fresh();
+    let mut status = fresh();
     for _ in 0..2 {
-        life = next(&life, &[Op::Claim, Op::Accept, Op::LeaseEnd]);
+        status = next(&status, &[Op::Claim, Op::Accept, Op::LeaseEnd]);
     }
-    assert_eq!((life.attempt, life.tries()), (2, 0));
+    assert_eq!((status.attempt, status.tries()), (2, 0));
     for tries in 1..5 {
-        life = next(&life, &[Op::Claim, Op::Accept, failed(None)]);
-        assert_eq!((state_of(&life), life.tries()), ("queued", tries));
+        status = next(&status, &[Op::Claim, Op::Accept, failed(None)]);
+        assert_eq!((state_of(&status), status.tries()), ("queued", tries));
     }
-    assert_eq!(state_of(&next(&life, &[Op::Claim, failed(None)])), "failed");
+    assert_eq!(state_of(&next(&status, &[Op::Claim, failed(None)])), "failed");
 }
 
 #[test]
 fn a_worker_that_vanishes_before_it_accepted_is_a_claim_taken_back() {
     let step = step(&next(&fresh(), &[Op::Claim]), &Op::LeaseEnd);
-    assert_eq!((step.reason, step.life.attempt, step.life.lost), (Reason::TakenBack, 0, 0));
-    assert_eq!((step.life.unaccepted, step.past), (1, None));
-    assert_eq!(step.life.state, State::Queued(None));
+    assert_eq!((step.reason, step.status.attempt, step.status.lost), (Reason::TakenBack, 0, 0));
+    assert_eq!((step.status.unaccepted, step.past), (1, None));
+    assert_eq!(step.status.state, State::Queued(None));
 }
 
-fn taken_back(life: &JobStatus, times: u16) -> JobStatus {
-    (0..times).fold(life.clone(), |life, _| next(&life, &[Op::Claim, Op::TakeBack]))
+fn taken_back(status: &JobStatus, times: u16) -> JobStatus {
+    (0..times).fold(status.clone(), |status, _| next(&status, &[Op::Claim, Op::TakeBack]))
 }
 
 #[test]
@@ -232,8 +234,8 @@ fn ten_claims_in_a_row_that_nobody_accepts_crash_the_job() {
     assert_eq!((state_of(&nine), nine.unaccepted, nine.claim, nine.attempt), ("queued", 9, 9, 0));
     assert_eq!(nine.state.error(), None);
     let tenth = step(&next(&nine, &[Op::Claim]), &Op::TakeBack);
-    assert_eq!((tenth.reason, tenth.life.unaccepted, tenth.past), (Reason::Unaccepted, 10, None));
-    let State::Crashed(defeat) = &tenth.life.state else { panic!("not crashed") };
+    assert_eq!((tenth.reason, tenth.status.unaccepted, tenth.past), (Reason::Unaccepted, 10, None));
+    let State::Crashed(defeat) = &tenth.status.state else { panic!("not crashed") };
     let words = "10 claims in a row were not accepted in time";
     assert_eq!((defeat.outcome, &defeat.failure), (Outcome::Lost, &Failure::new("unaccepted", words)));
     assert_eq!(defeat.last, None);
@@ -257,17 +259,17 @@ fn a_take_back_restores_the_error_and_the_time_of_the_attempt_before() {
     let retrying = next(&fresh(), &[Op::Claim, Op::Accept, failed(None)]);
     let step = step(&next(&retrying, &[Op::Claim]), &Op::TakeBack);
     assert_eq!((step.reason, step.past), (Reason::TakenBack, None));
-    assert_eq!(step.life.state, retrying.state);
-    assert_eq!((step.life.run_at, step.life.attempt), (retrying.run_at, 1));
+    assert_eq!(step.status.state, retrying.state);
+    assert_eq!((step.status.run_at, step.status.attempt), (retrying.run_at, 1));
 }
 
 #[test]
 fn l11_a_job_goes_from_the_queue_through_a_failed_attempt_to_success() {
-    let mut life = fresh();
+    let mut status = fresh();
     let mut seen = Vec::new();
     for op in [Op::Claim, Op::Progress, failed(None), Op::Claim, Op::Accept, Op::Progress, passed()] {
-        life = next(&life, &[op]);
-        seen.push(life.name(at(0)).as_str());
+        status = next(&status, &[op]);
+        seen.push(status.name(at(0)).as_str());
     }
     let path = ["assigned", "running", "retrying", "assigned", "accepted", "running", "succeeded"];
     assert_eq!(seen, path);
@@ -278,12 +280,12 @@ fn snoozes_that_do_not_count_are_limited() {
     let verdict = Verdict { when: When::Snooze(MINUTE_MS), params: None };
     let report = Report::Failed(failure("later"), Some(verdict));
     let after = |snoozed: u32| {
-        let mut life = running_after(snoozed);
-        life.snoozed = snoozed;
-        reported(&life, &report, &RetryPolicy { max_attempts: 2, ..RetryPolicy::named() }, Dice(0))
+        let mut status = running_after(snoozed);
+        status.snoozed = snoozed;
+        reported(&status, &report, &RetryPolicy { max_attempts: 2, ..RetryPolicy::named() }, Dice(0))
     };
     let last = after(SNOOZES - 1);
-    assert_eq!((last.reason, last.life.snoozed, last.life.tries()), (Reason::Snoozed, SNOOZES, 0));
+    assert_eq!((last.reason, last.status.snoozed, last.status.tries()), (Reason::Snoozed, SNOOZES, 0));
     let beyond = after(SNOOZES);
-    assert_eq!((beyond.reason, beyond.life.snoozed, beyond.life.tries()), (Reason::Retried, SNOOZES, 1));
+    assert_eq!((beyond.reason, beyond.status.snoozed, beyond.status.tries()), (Reason::Retried, SNOOZES, 1));
 }

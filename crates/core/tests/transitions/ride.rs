@@ -74,17 +74,17 @@ pub fn steps(turns: &[Turn]) -> impl Iterator<Item = (&Turn, &Step)> {
 /// Applies the events to a new job.
 fn ride(start: JobStatus, policy: RetryPolicy, acts: &[Act]) -> Vec<Turn> {
     let mut cards = vec![Card { claim: 0, lease: LeaseId(1_000) }];
-    let (mut life, mut now) = (start, at(START_MS));
+    let (mut status, mut now) = (start, at(START_MS));
     let mut turns = Vec::new();
     for act in acts {
         now = at((now.as_ms() + act.clock_ms).max(0));
-        let new = Card { claim: life.claim + 1, lease: LeaseId(1_000 + cards.len() as u128) };
+        let new = Card { claim: status.claim + 1, lease: LeaseId(1_000 + cards.len() as u128) };
         let card = if act.op == Op::Claim { new } else { shown(&cards, act.show) };
         let shows_current = cards.last() == Some(&card);
-        let answer = transition(&life, &act.op.event(card, &policy), now);
-        let before = life.clone();
+        let answer = transition(&status, &act.op.event(card, &policy), now);
+        let before = status.clone();
         if let Ok(Decision::Step(step)) = &answer {
-            life = step.life.clone();
+            status = step.status.clone();
             if act.op == Op::Claim {
                 cards.push(card);
             }

@@ -10,9 +10,9 @@ use crate::support::{
 };
 
 /// How long the attempt has worked at this time, according to its stored fields.
-fn worked_ms(life: &JobStatus, now: Time) -> u64 {
-    let State::Waiting(waiting) = &life.state else {
-        let lease = life.state.lease().expect("a held job");
+fn worked_ms(status: &JobStatus, now: Time) -> u64 {
+    let State::Waiting(waiting) = &status.state else {
+        let lease = status.state.lease().expect("a held job");
         let accepted_at = lease.accepted_at.expect("an accepted one");
         return now.since(accepted_at) - lease.waited_ms;
     };
@@ -20,10 +20,10 @@ fn worked_ms(life: &JobStatus, now: Time) -> u64 {
     waiting.since.since(lease.accepted_at.expect("an accepted one")) - lease.waited_ms
 }
 
-fn moved(life: &JobStatus, op: &Op, now: Time) -> JobStatus {
-    let card = Card { claim: life.claim, ..FIRST };
-    match decide(life, op, card, now) {
-        Ok(Decision::Step(step)) => step.life,
+fn moved(status: &JobStatus, op: &Op, now: Time) -> JobStatus {
+    let card = Card { claim: status.claim, ..FIRST };
+    match decide(status, op, card, now) {
+        Ok(Decision::Step(step)) => step.status,
         other => panic!("{op:?} makes no step: {other:?}"),
     }
 }
@@ -33,23 +33,23 @@ proptest! {
 
     #[test]
     fn h12_waited_time_does_not_count(spans in proptest::collection::vec((1u64..9_000, 1u64..9_000), 1..8)) {
-        let mut life = next(&fresh(), &[Op::Claim, Op::Progress]);
-        let (mut now, mut worked) = (life.updated_at, 0);
+        let mut status = next(&fresh(), &[Op::Claim, Op::Progress]);
+        let (mut now, mut worked) = (status.updated_at, 0);
         for (work, wait) in spans {
             (now, worked) = (now.plus_ms(work), worked + work);
-            life = moved(&life, &Op::Wait, now);
-            prop_assert_eq!(worked_ms(&life, now.plus_ms(wait / 2)), worked);
+            status = moved(&status, &Op::Wait, now);
+            prop_assert_eq!(worked_ms(&status, now.plus_ms(wait / 2)), worked);
             now = now.plus_ms(wait);
-            life = moved(&life, &Op::Resume, now);
-            prop_assert_eq!(worked_ms(&life, now), worked);
+            status = moved(&status, &Op::Resume, now);
+            prop_assert_eq!(worked_ms(&status, now), worked);
         }
     }
 
     #[test]
     fn waited_time_never_falls_within_an_attempt_and_begins_anew_with_the_next(turns in turns()) {
-        let waited = |life: &JobStatus| life.state.lease().map(|lease| lease.waited_ms);
+        let waited = |status: &JobStatus| status.state.lease().map(|lease| lease.waited_ms);
         for (turn, step) in steps(&turns) {
-            match (waited(&turn.before), waited(&step.life)) {
+            match (waited(&turn.before), waited(&step.status)) {
                 (Some(before), Some(after)) => prop_assert!(after >= before, "{:?}", turn),
                 (None, Some(after)) => prop_assert_eq!(after, 0),
                 _ => {}
@@ -71,8 +71,8 @@ proptest! {
     #[test]
     fn a_cancel_goes_over_a_time_out_and_never_the_other_way(turns in turns()) {
         for (turn, step) in steps(&turns) {
-            let stop = |life: &JobStatus| life.state.held().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
-            let (before, after) = (stop(&turn.before), stop(&step.life));
+            let stop = |status: &JobStatus| status.state.leased().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
+            let (before, after) = (stop(&turn.before), stop(&step.status));
             if before == Some(StopWhy::Cancel) && after.is_some() {
                 prop_assert_eq!(after, before, "{:?}", turn);
             }
@@ -91,15 +91,15 @@ fn h12_an_attempt_that_is_stopped_for_its_time_is_timed_out_and_tried_again() {
         let step = step(&slow, &op);
         let past = step.past.expect("an ended attempt");
         assert_eq!((past.outcome, &past.failure), (Outcome::TimedOut, &failure("timed_out")), "{op:?}");
-        assert_eq!((state_of(&step.life), step.reason), ("queued", Reason::Retried));
+        assert_eq!((state_of(&step.status), step.reason), ("queued", Reason::Retried));
     }
     let last = JobStatus { attempt: 5, ..slow };
     let step = step(&last, &time_out(true));
-    let State::Crashed(defeat) = &step.life.state else { panic!("not crashed") };
+    let State::Crashed(defeat) = &step.status.state else { panic!("not crashed") };
     assert_eq!((defeat.outcome, step.reason), (Outcome::TimedOut, Reason::Exhausted));
-    let card = Card { claim: step.life.claim, ..FIRST };
-    assert_eq!(decide(&step.life, &failed(None), card, at(BEGIN_MS)), Ok(Decision::Same), "its late word");
-    assert!(decide(&step.life, &passed(), card, at(BEGIN_MS)).is_err(), "but no late success");
+    let card = Card { claim: step.status.claim, ..FIRST };
+    assert_eq!(decide(&step.status, &failed(None), card, at(BEGIN_MS)), Ok(Decision::Same), "its late word");
+    assert!(decide(&step.status, &passed(), card, at(BEGIN_MS)).is_err(), "but no late success");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_worker_has_its_grace_before_it_is_given_up() {
     let running = next(&fresh(), &[Op::Claim, Op::Progress]);
     for forced in [false, true] {
         let step = step(&running, &time_out(forced));
-        assert_eq!((state_of(&step.life), step.reason), ("running", Reason::TimeOutRequested));
+        assert_eq!((state_of(&step.status), step.reason), ("running", Reason::TimeOutRequested));
     }
 }
 

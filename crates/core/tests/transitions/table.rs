@@ -118,7 +118,7 @@ const OTHERS: [(&str, [&str; 4]); 14] = [
 #[test]
 fn blocked_and_waiting_jobs_of_the_other_kinds_do_what_their_table_says() {
     for (name, op, card) in events() {
-        let found: Vec<_> = other_lives().iter().map(|(_, life)| effect(life, &op, card)).collect();
+        let found: Vec<_> = other_lives().iter().map(|(_, status)| effect(status, &op, card)).collect();
         let expected = match OTHERS.iter().find(|(event, _)| *event == name) {
             Some((_, expected)) => *expected,
             None if name == OTHER_ATTEMPT => [OTHER; 4],
@@ -132,7 +132,7 @@ fn blocked_and_waiting_jobs_of_the_other_kinds_do_what_their_table_says() {
 #[test]
 fn an_attempt_whose_time_is_over_ends_as_timed_out_unless_it_succeeds_or_is_cancelled() {
     for (name, op, card) in events() {
-        let found: Vec<_> = timing_out_lives().iter().map(|(_, life)| effect(life, &op, card)).collect();
+        let found: Vec<_> = timing_out_lives().iter().map(|(_, status)| effect(status, &op, card)).collect();
         let both = |words: &str| vec![format!("accepted, {words}"), format!("running, {words}")];
         let expected = match name {
             "accept" | "release" | "time out" => vec!["same".to_owned(); 2],
@@ -161,7 +161,7 @@ fn h03_every_event_on_every_state_does_what_the_table_says() {
         (name, states.iter().copied().zip(cells.map(str::to_owned)).collect::<Vec<_>>())
     });
     let found = events().into_iter().map(|(name, op, card)| {
-        (name, lives().iter().map(|(state, life)| (*state, effect(life, &op, card))).collect::<Vec<_>>())
+        (name, lives().iter().map(|(state, status)| (*state, effect(status, &op, card))).collect::<Vec<_>>())
     });
     assert_eq!(found.collect::<Vec<_>>(), expected);
 }
@@ -169,7 +169,7 @@ fn h03_every_event_on_every_state_does_what_the_table_says() {
 #[test]
 fn a_job_whose_cancel_is_requested_takes_no_other_way() {
     for (name, op, card) in events() {
-        let found: Vec<_> = cancelling_lives().iter().map(|(_, life)| effect(life, &op, card)).collect();
+        let found: Vec<_> = cancelling_lives().iter().map(|(_, status)| effect(status, &op, card)).collect();
         let expected = match name {
             "accept" => ["accepted", "same", "same", "same"],
             "progress" => ["running", "running", "same", "same"],
@@ -195,7 +195,8 @@ fn a_job_whose_cancel_is_requested_takes_no_other_way() {
 
 #[test]
 fn the_samples_stand_in_the_states_they_are_named_after() {
-    let names: Vec<_> = lives().iter().map(|(name, life)| (*name, life.name(at(1_000)).as_str())).collect();
+    let names: Vec<_> =
+        lives().iter().map(|(name, status)| (*name, status.name(at(1_000)).as_str())).collect();
     assert!(names.iter().all(|(name, state)| name == state), "{names:?}");
     assert_eq!(names.len(), StateName::ALL.len());
 }

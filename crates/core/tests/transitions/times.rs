@@ -24,27 +24,27 @@ proptest! {
     #[test]
     fn an_attempt_keeps_its_moments_in_order(turns in turns()) {
         for (_, step) in steps(&turns) {
-            let Some(lease) = step.life.state.lease() else { continue };
+            let Some(lease) = step.status.state.lease() else { continue };
             let moments = [Some(lease.assigned_at), lease.accepted_at, lease.started_at];
             let moments: Vec<_> = moments.into_iter().flatten().collect();
             prop_assert!(moments.is_sorted(), "{moments:?}");
             prop_assert!(lease.started_at.is_none() || lease.accepted_at.is_some());
-            prop_assert!(moments.iter().all(|moment| *moment <= step.life.updated_at));
+            prop_assert!(moments.iter().all(|moment| *moment <= step.status.updated_at));
         }
     }
 
     #[test]
     fn an_end_is_dated_by_the_step_that_made_it(turns in turns()) {
         for (_, step) in steps(&turns) {
-            let ended_at = step.life.state.ended_at();
-            let terminal = step.life.state.is_terminal();
-            prop_assert_eq!(ended_at, terminal.then_some(step.life.updated_at));
+            let ended_at = step.status.state.ended_at();
+            let terminal = step.status.state.is_terminal();
+            prop_assert_eq!(ended_at, terminal.then_some(step.status.updated_at));
         }
     }
 }
 
-fn lease(life: &JobStatus) -> &Lease {
-    life.state.lease().expect("a held or completed job")
+fn lease(status: &JobStatus) -> &Lease {
+    status.state.lease().expect("a held or completed job")
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn each_phase_is_dated_when_it_begins() {
     let running = after(&accepted, &[Op::Progress]);
     assert_eq!(lease(&running).started_at, Some(moment(3)));
     let cancelling = after(&running, &[cancel()]);
-    let request = cancelling.state.held().and_then(|held| held.stop.clone()).expect("a request");
+    let request = cancelling.state.leased().and_then(|held| held.stop.clone()).expect("a request");
     assert_eq!(request.at, moment(4));
     let succeeded = after(&running, &[passed()]);
     assert_eq!(lease(&succeeded), lease(&running));
@@ -69,7 +69,7 @@ fn each_phase_is_dated_when_it_begins() {
 
 #[test]
 fn a_job_starts_at_its_time_and_not_a_millisecond_before() {
-    let life = JobStatus::queued(at(10), at(500));
-    assert_eq!(decide(&life, &Op::Claim, FIRST, at(499)), Err(IllegalTransition::NotDue(at(500))));
-    assert!(matches!(decide(&life, &Op::Claim, FIRST, at(500)), Ok(Decision::Step(_))));
+    let status = JobStatus::queued(at(10), at(500));
+    assert_eq!(decide(&status, &Op::Claim, FIRST, at(499)), Err(IllegalTransition::NotDue(at(500))));
+    assert!(matches!(decide(&status, &Op::Claim, FIRST, at(500)), Ok(Decision::Step(_))));
 }

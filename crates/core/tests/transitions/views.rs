@@ -17,9 +17,9 @@ enum Origin {
 }
 
 /// An offer that was not accepted does not change the state: initial at first, in error between attempts.
-fn origin(life: &JobStatus) -> Origin {
-    match life.state {
-        State::Queued(_) | State::Blocked(_) | State::Assigned(_) if life.attempt == 0 => Origin::Initial,
+fn origin(status: &JobStatus) -> Origin {
+    match status.state {
+        State::Queued(_) | State::Blocked(_) | State::Assigned(_) if status.attempt == 0 => Origin::Initial,
         State::Queued(_) | State::Blocked(_) | State::Assigned(_) => Origin::Error,
         State::Accepted(_) | State::Running(_) | State::Waiting(_) => Origin::Running,
         _ => Origin::Final,
@@ -27,12 +27,12 @@ fn origin(life: &JobStatus) -> Origin {
 }
 
 /// The original states that a step passes: a report on an offered job implies that it ran.
-fn path(turn: &Turn, life: &JobStatus) -> Vec<Origin> {
+fn path(turn: &Turn, status: &JobStatus) -> Vec<Origin> {
     let mut path = vec![origin(&turn.before)];
-    if life.attempt > turn.before.attempt {
+    if status.attempt > turn.before.attempt {
         path.push(Origin::Running);
     }
-    path.push(origin(life));
+    path.push(origin(status));
     path.dedup();
     path
 }
@@ -48,9 +48,10 @@ fn allowed(from: Origin, to: Origin) -> bool {
 
 /// The ends of a job that never ran: a cancel, a failed dependency, and ten consecutive offers that were not
 /// accepted.
-fn deviates(turn: &Turn, life: &JobStatus) -> bool {
-    let given_up = matches!(turn.op, Op::TakeBack | Op::LeaseEnd) && matches!(life.state, State::Crashed(_));
-    matches!(life.state, State::Cancelled(_)) || given_up || matches!(turn.op, Op::DependencyFailed(..))
+fn deviates(turn: &Turn, status: &JobStatus) -> bool {
+    let given_up =
+        matches!(turn.op, Op::TakeBack | Op::LeaseEnd) && matches!(status.state, State::Crashed(_));
+    matches!(status.state, State::Cancelled(_)) || given_up || matches!(turn.op, Op::DependencyFailed(..))
 }
 
 proptest! {
@@ -59,9 +60,9 @@ proptest! {
     #[test]
     fn h02_h03_every_step_is_a_move_of_the_origin(turns in turns()) {
         for (turn, step) in steps(&turns) {
-            let path = path(turn, &step.life);
+            let path = path(turn, &step.status);
             let unstarted_end = path == [Origin::Initial, Origin::Final];
-            prop_assert!(!unstarted_end || deviates(turn, &step.life), "{:?}", turn);
+            prop_assert!(!unstarted_end || deviates(turn, &step.status), "{:?}", turn);
             let moves = path.windows(2).all(|pair| allowed(pair[0], pair[1]));
             prop_assert!(moves || unstarted_end, "{path:?} by {:?}", turn);
         }
@@ -70,26 +71,26 @@ proptest! {
     #[test]
     fn h04_error_is_set_between_attempts_and_at_bad_ends_only(turns in turns()) {
         for (_, step) in steps(&turns) {
-            let life = &step.life;
-            let expected = match life.state {
-                State::Queued(_) => life.attempt > 0,
+            let status = &step.status;
+            let expected = match status.state {
+                State::Queued(_) => status.attempt > 0,
                 State::Failed(_) | State::Crashed(_) | State::Cancelled(_) => true,
                 _ => false,
             };
-            prop_assert_eq!(life.state.error().is_some(), expected, "{:?}", life);
+            prop_assert_eq!(status.state.error().is_some(), expected, "{:?}", status);
         }
     }
 
     #[test]
     fn a_job_is_held_by_at_most_one_worker_and_only_where_it_can_be(turns in turns()) {
         for (_, step) in steps(&turns) {
-            let state = &step.life.state;
+            let state = &step.status.state;
             let held = match state {
                 State::Assigned(_) | State::Accepted(_) | State::Running(_) => true,
                 State::Waiting(waiting) => waiting.on == WaitFor::Jobs,
                 _ => false,
             };
-            prop_assert_eq!(state.held().is_some(), held);
+            prop_assert_eq!(state.leased().is_some(), held);
             prop_assert_eq!(state.is_terminal(), state.name().is_terminal());
             prop_assert!(!(held && state.is_terminal()));
         }
@@ -98,7 +99,7 @@ proptest! {
 
 #[test]
 fn h02_every_state_is_one_of_the_origins_four() {
-    let views: Vec<_> = lives().iter().map(|(_, life)| origin(life)).collect();
+    let views: Vec<_> = lives().iter().map(|(_, status)| origin(status)).collect();
     use Origin::{Error, Final, Initial, Running};
     assert_eq!(views[..8], [Initial, Initial, Initial, Initial, Running, Running, Running, Error]);
     assert_eq!(views[8..], [Final; 4]);

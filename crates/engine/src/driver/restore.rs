@@ -86,7 +86,7 @@ mod tests {
     fn job(n: u64) -> Job {
         let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
         let spec = Arc::new(JobSpec::plain(job_type, queue, Time::EPOCH));
-        Job { id: JobId::new(n).unwrap(), spec, life: JobStatus::queued(Time::EPOCH, Time::EPOCH) }
+        Job { id: JobId::new(n).unwrap(), spec, status: JobStatus::queued(Time::EPOCH, Time::EPOCH) }
     }
 
     /// A store with these open jobs.

@@ -78,7 +78,11 @@ fn check(path: &Path, all: &Acknowledged) {
         let job = job.unwrap_or_else(|| panic!("job {id} was acknowledged and is gone"));
         assert_eq!(job.spec.params.as_str(), "{\"n\":1}");
         if all.succeeded.contains(id) {
-            assert_eq!(job.life.state.name(), StateName::Succeeded, "job {id} was acknowledged as succeeded");
+            assert_eq!(
+                job.status.state.name(),
+                StateName::Succeeded,
+                "job {id} was acknowledged as succeeded"
+            );
         }
     }
 }

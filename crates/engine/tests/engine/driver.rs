@@ -35,7 +35,7 @@ async fn a_job_goes_from_submit_to_success_through_the_driver() {
     let held = assignment(&mut session).await;
     assert_eq!(held.attempt.job, id);
     session.accept(held.attempt, held.lease).await.unwrap();
-    assert_eq!(engine.show(id).await.unwrap().job.life.state.name(), StateName::Accepted);
+    assert_eq!(engine.show(id).await.unwrap().job.status.state.name(), StateName::Accepted);
     let answers = session.report_many(vec![(held.attempt, held.lease, passed())]).await.unwrap();
     assert_eq!(answers, [Ok(StateName::Succeeded)]);
     let (retried, _) = engine.retry(id).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_job_goes_from_submit_to_success_through_the_driver() {
     assert!(matches!(session.next().await, Some(SessionEvent::VacancyEnded(..))));
     assert!(matches!(session.next().await, Some(SessionEvent::Cancel(_))));
     session.close().await.unwrap();
-    assert_eq!(engine.show(retried.id).await.unwrap().job.life.state.name(), StateName::Cancelled);
+    assert_eq!(engine.show(retried.id).await.unwrap().job.status.state.name(), StateName::Cancelled);
 }
 
 #[tokio::test]
@@ -60,11 +60,11 @@ async fn a_change_is_answered_with_the_job_after_it() {
     assert_eq!((joined.disposition, shown.job.id), (Disposition::Joined, made.id));
     let edit = Edit { priority: Some(7), ..Edit::default() };
     assert_eq!(engine.edit(made.id, edit).await.unwrap().job.spec.priority, 7);
-    assert!(engine.hold(made.id).await.unwrap().job.life.hold);
-    assert!(!engine.release(made.id).await.unwrap().job.life.hold);
+    assert!(engine.hold(made.id).await.unwrap().job.status.hold);
+    assert!(!engine.release(made.id).await.unwrap().job.status.hold);
     let failure = Failure::new("cancelled", "enough");
     let cancelled = engine.cancel(made.id, failure.clone()).await.unwrap();
-    assert_eq!(cancelled.job.life.state.name(), StateName::Cancelled);
+    assert_eq!(cancelled.job.status.state.name(), StateName::Cancelled);
     assert_eq!(engine.cancel(made.id, failure).await.unwrap(), engine.show(made.id).await.unwrap());
     let (again, shown) = engine.retry(made.id).await.unwrap();
     assert_eq!((shown.job.id, shown.job.spec.retry_of), (again.id, Some(made.id)));
@@ -173,7 +173,7 @@ async fn h11_a_stopped_engine_refuses_and_the_next_one_finds_everything() {
     let report = session.report(held.attempt, held.lease, failed("x")).await;
     assert_eq!(report, Ok(StateName::Retrying));
     assert_eq!(engine.show(first).await.unwrap().past.len(), 1);
-    assert_eq!(engine.show(waiting).await.unwrap().job.life.state.name(), StateName::Queued);
+    assert_eq!(engine.show(waiting).await.unwrap().job.status.state.name(), StateName::Queued);
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn a_worker_that_is_gone_is_disconnected() {
     drop(session);
     let id = engine.submit_one(job("t")).await.unwrap().id;
     let second = engine.submit_one(job("t")).await.unwrap().id;
-    let state = engine.show(second).await.unwrap().job.life.state.name();
+    let state = engine.show(second).await.unwrap().job.status.state.name();
     assert_eq!(state, StateName::Queued, "nothing more is assigned to it");
-    assert_eq!(engine.show(id).await.unwrap().job.life.attempt, 0);
+    assert_eq!(engine.show(id).await.unwrap().job.status.attempt, 0);
 }

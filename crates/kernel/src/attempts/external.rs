@@ -24,7 +24,7 @@ impl Kernel {
         let until = self.env.wall().plus_ms(spec.timeouts.or(config.timeouts).total());
         let (claim, lease, retry) = (of.attempt.claim, of.lease, &spec.retry);
         let event = Event::StartedExternal { claim, lease, until, retry, dice };
-        match transition(&entry.life.get(), &event, self.env.wall()) {
+        match transition(&entry.status.get(), &event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Answer(to)),
             Ok(Decision::Same) => self.answer_state(id, to),
             Err(refusal) => self.answer(to, Err(Rejected::Event(refusal))),
@@ -45,15 +45,15 @@ impl Kernel {
         let (id, dice) = (task.id, self.env.dice());
         let Some(entry) = self.jobs.get(id) else { return };
         let Some(spec) = &entry.spec else { return };
-        if !is_external(&entry.life.get()) && !self.type_config(&spec.job_type).external {
+        if !is_external(&entry.status.get()) && !self.type_config(&spec.job_type).external {
             let refused = Rejected::NotExternal(spec.job_type.clone());
             return self.answer(to, Err(refused));
         }
         let event = Event::Complete { attempt, report, retry: &spec.retry, dice };
-        match transition(&entry.life.get(), &event, self.env.wall()) {
+        match transition(&entry.status.get(), &event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Answer(to)),
             Ok(Decision::Same) => self.answer_state(id, to),
-            Err(refusal) if entry.life.get().past_attempts() == 0 => {
+            Err(refusal) if entry.status.get().past_attempts() == 0 => {
                 self.answer(to, Err(Rejected::Event(refusal)));
             }
             // It may repeat the report that ended a previous attempt.
@@ -74,9 +74,9 @@ impl Kernel {
     ) -> Result<StateName, Rejected> {
         let dice = self.env.dice();
         let (job, past) = self.jobs.completed(id).ok_or(Rejected::NoSuchJob(id))?;
-        let state = job.life.state.name();
+        let state = job.status.state.name();
         let event = Event::Complete { attempt, report, retry: &job.spec.retry, dice };
-        match transition(&job.life, &event, self.env.wall()) {
+        match transition(&job.status, &event, self.env.wall()) {
             Ok(_) => Ok(state),
             Err(_) if attempt.is_some() && said_before(past, attempt, report) => Ok(state),
             Err(refusal) => Err(Rejected::Event(refusal)),
@@ -86,12 +86,12 @@ impl Kernel {
     /// The outcome was not reported in time.
     pub(crate) fn external_over(&mut self, claim: u32, task: JobTask) {
         let (id, dice) = (task.id, self.env.dice());
-        let Some(entry) = self.jobs.get(id).filter(|entry| entry.life.claim() == claim) else { return };
+        let Some(entry) = self.jobs.get(id).filter(|entry| entry.status.claim() == claim) else { return };
         let Some(spec) = &entry.spec else { return };
         let failure = Failure::new("timed_out", "no outcome was reported in time");
         let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced: true };
-        if is_external(&entry.life.get())
-            && let Ok(Decision::Step(step)) = transition(&entry.life.get(), &event, self.env.wall())
+        if is_external(&entry.status.get())
+            && let Ok(Decision::Step(step)) = transition(&entry.status.get(), &event, self.env.wall())
         {
             self.send_step(task, *step, Then::Nothing);
         } else {
@@ -101,7 +101,7 @@ impl Kernel {
 
     /// Schedules the check of a job whose outcome is expected from outside.
     pub(crate) fn await_external(&mut self, id: JobId) {
-        if let Some(State::Waiting(waiting)) = self.jobs.get(id).map(|entry| entry.life.state())
+        if let Some(State::Waiting(waiting)) = self.jobs.get(id).map(|entry| entry.status.state())
             && let WaitFor::External { until } = waiting.on
         {
             self.deadlines.set(Deadline::External(until, id));
@@ -109,8 +109,8 @@ impl Kernel {
     }
 }
 
-fn is_external(life: &JobStatus) -> bool {
-    matches!(life.state, State::Waiting(_)) && life.state.held().is_none()
+fn is_external(status: &JobStatus) -> bool {
+    matches!(status.state, State::Waiting(_)) && status.state.leased().is_none()
 }
 
 /// Whether this same outcome ended the named attempt; if none is named, the last one.

@@ -56,7 +56,7 @@ impl Kernel {
         report.check()?;
         let (claim, lease) = (of.attempt.claim, of.lease);
         let event = Event::Report { claim, lease, report, retry: &spec.retry, dice };
-        transition(&entry.life.get(), &event, self.env.wall()).map_err(Rejected::Event)
+        transition(&entry.status.get(), &event, self.env.wall()).map_err(Rejected::Event)
     }
 
     fn progress(&mut self, of: &AttemptRef, indicators: &[Indicator]) -> Result<(), Rejected> {
@@ -70,7 +70,7 @@ impl Kernel {
 
     fn advance(&mut self, id: JobId, event: &Event<'_>) -> Result<(), Rejected> {
         let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
-        let decision = transition(&entry.life.get(), event, self.env.wall()).map_err(Rejected::Event)?;
+        let decision = transition(&entry.status.get(), event, self.env.wall()).map_err(Rejected::Event)?;
         if let Decision::Step(step) = decision {
             self.live(id, *step);
         }
@@ -87,8 +87,8 @@ impl Kernel {
     /// Advances an attempt in memory. Short attempts end before any of it needs to be stored.
     pub(crate) fn live(&mut self, id: JobId, step: Step) {
         if let Some(entry) = self.jobs.get_mut(id) {
-            entry.life.replace(step.life);
-            let state = entry.life.state().name();
+            entry.status.replace(step.status);
+            let state = entry.status.state().name();
             entry.recount(&mut self.board, &mut self.groups, self.env.wall());
             self.effect(Effect::Live(id, state));
             self.start_clock(id);
@@ -105,7 +105,7 @@ impl Kernel {
     }
 
     pub(crate) fn answer_state(&mut self, id: JobId, to: Ticket<StateName>) {
-        let state = self.jobs.get(id).map(|entry| entry.life.get().name(self.env.wall()));
+        let state = self.jobs.get(id).map(|entry| entry.status.get().name(self.env.wall()));
         self.answer(to, state.ok_or(Rejected::NoSuchJob(id)));
     }
 
@@ -138,8 +138,8 @@ impl Kernel {
 
     fn state_of(&self, id: JobId) -> Option<StateName> {
         let now = self.env.wall();
-        let open = self.jobs.get(id).map(|entry| entry.life.get().name(now));
-        open.or_else(|| self.jobs.peek_completed(id).map(|(job, _)| job.life.name(now)))
+        let open = self.jobs.get(id).map(|entry| entry.status.get().name(now));
+        open.or_else(|| self.jobs.peek_completed(id).map(|(job, _)| job.status.name(now)))
     }
 
     fn repeats_end(&self, job: &jobhall_core::Job, of: &AttemptRef, report: Option<&Report>) -> bool {
@@ -149,17 +149,17 @@ impl Kernel {
             Some(report) => Event::Report { claim, lease, report, retry, dice },
             None => Event::StartedExternal { claim, lease, until: self.env.wall(), retry, dice },
         };
-        let same_worker = job.life.state.lease().is_some_and(|lease| lease.worker == of.worker);
-        same_worker && transition(&job.life, &event, self.env.wall()) == Ok(Decision::Same)
+        let same_worker = job.status.state.lease().is_some_and(|lease| lease.worker == of.worker);
+        same_worker && transition(&job.status, &event, self.env.wall()) == Ok(Decision::Same)
     }
 
     /// Whether this worker has already reported that its work continues outside.
     fn started_before(&self, id: JobId, of: &AttemptRef) -> bool {
-        let Some(life) = self.jobs.get(id).map(|entry| entry.life.get()) else { return false };
+        let Some(status) = self.jobs.get(id).map(|entry| entry.status.get()) else { return false };
         let same = |lease: &Lease| lease.id == of.lease && lease.worker == of.worker;
-        life.claim == of.attempt.claim
-            && matches!(life.state, State::Waiting(_))
-            && life.state.lease().is_some_and(same)
+        status.claim == of.attempt.claim
+            && matches!(status.state, State::Waiting(_))
+            && status.state.lease().is_some_and(same)
     }
 
     /// Takes back a claim that was not accepted in time.
@@ -180,8 +180,8 @@ impl Kernel {
     pub(crate) fn keep(&mut self, id: JobId, claim: u32, lease: LeaseId) {
         let Some(entry) = self.jobs.get(id) else { return };
         let event = Event::Accept { claim, lease };
-        let stop = entry.life.state().held().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
-        if let Ok(Decision::Step(step)) = transition(&entry.life.get(), &event, self.env.wall()) {
+        let stop = entry.status.state().leased().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
+        if let Ok(Decision::Step(step)) = transition(&entry.status.get(), &event, self.env.wall()) {
             self.live(id, *step);
         }
         let Some(session) = self.fleet.holder(id) else { return };
@@ -195,18 +195,20 @@ impl Kernel {
 
     fn hall_event(&mut self, claim: u32, event: &Event<'_>, task: JobTask) {
         let dice = self.env.dice();
-        let Some(entry) = self.jobs.get(task.id).filter(|entry| entry.life.claim() == claim) else { return };
+        let Some(entry) = self.jobs.get(task.id).filter(|entry| entry.status.claim() == claim) else {
+            return;
+        };
         // An outcome reported from outside counts, regardless of the worker that started the work.
-        let (life, until) = (entry.life.get(), self.env.wall());
-        let told = life.state.held().filter(|held| held.early.is_some() && !held.is_cancelled());
+        let (status, until) = (entry.status.get(), self.env.wall());
+        let told = status.state.leased().filter(|held| held.early.is_some() && !held.is_cancelled());
         let event = match (told, &entry.spec) {
-            (Some(held), Some(spec)) if !matches!(life.state, State::Waiting(_)) => {
+            (Some(held), Some(spec)) if !matches!(status.state, State::Waiting(_)) => {
                 let (lease, retry) = (held.lease.id, &spec.retry);
                 &Event::StartedExternal { claim, lease, until, retry, dice }
             }
             _ => event,
         };
-        match transition(&entry.life.get(), event, self.env.wall()) {
+        match transition(&entry.status.get(), event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Nothing),
             Ok(Decision::Same) | Err(_) => {}
         }
@@ -215,12 +217,12 @@ impl Kernel {
     /// Stores that an attempt is accepted or running, once it is old enough to be worth a write.
     pub(crate) fn save(&mut self, id: JobId, claim: u32) {
         let Some(entry) = self.jobs.get(id) else { return };
-        let current = entry.life.claim() == claim && entry.life.state().held().is_some();
-        if !current || entry.life.get().rev == entry.stored_rev {
+        let current = entry.status.claim() == claim && entry.status.state().leased().is_some();
+        if !current || entry.status.get().rev == entry.stored_rev {
             return;
         }
         let unit = Unit {
-            changes: vec![change(id, entry.stored_rev, entry.life.get().into_owned())],
+            changes: vec![change(id, entry.stored_rev, entry.status.get().into_owned())],
             ..Unit::default()
         };
         self.make_busy(id, Busy::Unit);
@@ -229,7 +231,7 @@ impl Kernel {
 
     pub(crate) fn saved(&mut self, id: JobId) {
         if let Some(entry) = self.jobs.get_mut(id) {
-            entry.stored_rev = entry.life.get().rev;
+            entry.stored_rev = entry.status.get().rev;
         }
         self.make_free(id);
     }

@@ -80,14 +80,14 @@ impl Timing {
 impl Entry {
     /// Whether its attempt waits for sub-jobs.
     pub(crate) fn waits_for_jobs(&self) -> bool {
-        matches!(self.life.state(), State::Waiting(_)) && self.life.state().held().is_some()
+        matches!(self.status.state(), State::Waiting(_)) && self.status.state().leased().is_some()
     }
 }
 
 /// How long the attempt had been working when it was stored, by the stored times.
-fn worked_by(life: &JobStatus, now: jobhall_core::Time) -> u64 {
-    let (until, lease) = match &life.state {
-        State::Waiting(waiting) if life.state.held().is_some() => (waiting.since, &waiting.held.lease),
+fn worked_by(status: &JobStatus, now: jobhall_core::Time) -> u64 {
+    let (until, lease) = match &status.state {
+        State::Waiting(waiting) if status.state.leased().is_some() => (waiting.since, &waiting.held.lease),
         state => match state.lease() {
             Some(lease) => (now, lease),
             None => return 0,
@@ -107,7 +107,7 @@ impl Kernel {
         let entry = self.jobs.get(id)?;
         match self.fleet.hold(id) {
             Some(hold) => Some(hold.timing.worked(self.env.mono())),
-            None => entry.life.state().lease().map(|_| worked_by(&entry.life.get(), self.env.wall())),
+            None => entry.status.state().lease().map(|_| worked_by(&entry.status.get(), self.env.wall())),
         }
     }
 
@@ -154,12 +154,12 @@ impl Kernel {
             return;
         };
         let timing = &mut hold.timing;
-        timing.worked_ms = worked_by(&entry.life.get(), now.wall);
-        let held = entry.life.state().held();
+        timing.worked_ms = worked_by(&entry.status.get(), now.wall);
+        let held = entry.status.state().leased();
         if held.is_some_and(|held| held.stop.as_ref().is_some_and(|stop| stop.why == StopWhy::TimeOut)) {
             timing.stopped = Some(now.mono);
         }
-        if matches!(entry.life.state(), State::Accepted(_) | State::Running(_)) {
+        if matches!(entry.status.state(), State::Accepted(_) | State::Running(_)) {
             timing.start(now.mono);
         }
         self.watch_clock(id);
@@ -193,11 +193,11 @@ impl Kernel {
         let Some(failure) = over.or_else(|| forced.then(|| Failure::new(TIMED_OUT, ""))) else {
             return self.watch_clock(id);
         };
-        if entry.life.claim() != claim || (timing.stopped.is_some() && !forced) {
+        if entry.status.claim() != claim || (timing.stopped.is_some() && !forced) {
             return;
         }
         let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced };
-        match transition(&entry.life.get(), &event, self.env.wall()) {
+        match transition(&entry.status.get(), &event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Revoke),
             // A cancel was requested meanwhile: the attempt may stop as long as its lease is valid.
             Ok(Decision::Same) | Err(_) => {}

@@ -69,14 +69,14 @@ impl Kernel {
         let mut changes = vec![Change {
             id,
             expected: entry.stored_rev,
-            life: step.life.clone(),
+            status: step.status.clone(),
             spec: spec.clone(),
             past: step.past.clone(),
             want_spec: false,
         }];
-        if let Some((next, life)) = &released {
+        if let Some((next, status)) = &released {
             let expected = self.jobs.get(*next).map_or(0, |entry| entry.stored_rev);
-            changes.push(change(*next, expected, life.clone()));
+            changes.push(change(*next, expected, status.clone()));
         }
         let inserts = follow_up.iter().map(|job| Insert { job: job.clone(), reuse_since: None }).collect();
         self.make_busy(id, Busy::Unit);
@@ -84,7 +84,7 @@ impl Kernel {
             self.make_busy(*next, Busy::Unit);
         }
         let pending = StepPending { step, spec, task, then, released, follow_up };
-        let over = pending.step.life.state.is_terminal() && self.relations.has_links(id);
+        let over = pending.step.status.state.is_terminal() && self.relations.has_links(id);
         let unlinked = over.then_some(id).into_iter().collect();
         self.send(Unit { changes, inserts, unlinked, ..Unit::default() }, Pending::Step(Box::new(pending)));
     }
@@ -98,7 +98,7 @@ impl Kernel {
 
     /// The successor that this step releases; an error with its id if it is busy.
     fn promote_successor(&self, id: JobId, step: &Step) -> Result<Option<(JobId, JobStatus)>, JobId> {
-        if !step.life.state.is_terminal() {
+        if !step.status.state.is_terminal() {
             return Ok(None);
         }
         let Some(next) = self.jobs.successor(id) else { return Ok(None) };
@@ -106,8 +106,8 @@ impl Kernel {
         if entry.busy != Busy::Free {
             return Err(next);
         }
-        match transition(&entry.life.get(), &Event::KeyFreed, self.env.wall()) {
-            Ok(Decision::Step(step)) => Ok(Some((next, step.life))),
+        match transition(&entry.status.get(), &Event::KeyFreed, self.env.wall()) {
+            Ok(Decision::Step(step)) => Ok(Some((next, step.status))),
             _ => Ok(None),
         }
     }
@@ -122,7 +122,7 @@ impl Kernel {
         let now = self.env.wall();
         let (params, schedule) = (again.params.clone(), spec.schedule.clone());
         let spec = NewJob { params, schedule, ..NewJob::like(&spec) }.spec(Vec::new(), spec.retry, now);
-        Ok(Some(Job { id, spec: Arc::new(spec), life: JobStatus::queued(now, now) }))
+        Ok(Some(Job { id, spec: Arc::new(spec), status: JobStatus::queued(now, now) }))
     }
 
     /// The step is stored.
@@ -134,17 +134,18 @@ impl Kernel {
         if let Some(past) = &step.past {
             self.note_had(id, &past.worker);
         }
-        let Step { life, reason, .. } = step;
-        let name = life.name(self.env.wall());
+        let Step { status, reason, .. } = step;
+        let name = status.name(self.env.wall());
         if let Some(spec) = spec {
             self.respec(id, spec);
         }
-        let (claim, terminal, held) = (life.claim, life.state.is_terminal(), life.state.held().is_some());
+        let (claim, terminal, held) =
+            (status.claim, status.state.is_terminal(), status.state.leased().is_some());
         if terminal {
             // Before its resources are freed: attempts that waited for it resume before other jobs get them.
             self.awaited_ended(id);
         }
-        self.stored(id, life);
+        self.stored(id, status);
         if !held && matches!(then, Then::Revoke) {
             self.revoke(id, claim);
         }
@@ -169,8 +170,8 @@ impl Kernel {
             self.look_at_wait(id);
             self.fill_credit(id);
         }
-        if let Some((next, life)) = released {
-            self.stored(next, life);
+        if let Some((next, status)) = released {
+            self.stored(next, status);
             self.make_free(next);
         }
         if let Some(job) = follow_up {
@@ -219,10 +220,10 @@ impl Kernel {
     /// The store returned a state of the job that differs from memory.
     pub(crate) fn learn(&mut self, id: JobId, job: Option<Job>) {
         match job {
-            Some(job) if !job.life.state.is_terminal() => {
+            Some(job) if !job.status.state.is_terminal() => {
                 if let Some(entry) = self.jobs.get_mut(id) {
-                    entry.stored_rev = job.life.rev;
-                    entry.life.replace(job.life);
+                    entry.stored_rev = job.status.rev;
+                    entry.status.replace(job.status);
                     entry.time_is_stored();
                     entry.spec = Some(job.spec);
                     entry.recount(&mut self.board, &mut self.groups, self.env.wall());
@@ -231,7 +232,7 @@ impl Kernel {
                 }
             }
             Some(job) => {
-                self.stored(id, job.life);
+                self.stored(id, job.status);
                 self.finish(id);
             }
             None => {
@@ -246,6 +247,6 @@ impl Kernel {
 }
 
 /// A plain change of a stored job.
-pub(crate) fn change(id: JobId, expected: u32, life: JobStatus) -> Change {
-    Change { id, expected, life, spec: None, past: None, want_spec: false }
+pub(crate) fn change(id: JobId, expected: u32, status: JobStatus) -> Change {
+    Change { id, expected, status, spec: None, past: None, want_spec: false }
 }

@@ -75,8 +75,8 @@ impl CompactStatus {
 }
 
 impl From<CompactStatus> for JobStatus {
-    fn from(life: CompactStatus) -> JobStatus {
-        match life {
+    fn from(compact: CompactStatus) -> JobStatus {
+        match compact {
             CompactStatus::New { now, run_at } => JobStatus::queued(now, run_at),
             CompactStatus::Other(status) => *status,
         }
@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn every_status_is_kept_and_only_a_new_one_is_short() {
         let short = lives().map(|status| {
-            let life = CompactStatus::from(status.clone());
-            assert_eq!(*life.get(), status);
-            assert_eq!((life.state(), life.claim()), (&status.state, status.claim));
-            assert_eq!(life.run_at(), status.run_at);
-            let short = matches!(life, CompactStatus::New { .. });
-            assert_eq!(JobStatus::from(life), status);
+            let compact = CompactStatus::from(status.clone());
+            assert_eq!(*compact.get(), status);
+            assert_eq!((compact.state(), compact.claim()), (&status.state, status.claim));
+            assert_eq!(compact.run_at(), status.run_at);
+            let short = matches!(compact, CompactStatus::New { .. });
+            assert_eq!(JobStatus::from(compact), status);
             short
         });
         assert_eq!(short, [true, false, false, false, false, false]);
@@ -118,9 +118,9 @@ mod tests {
     fn a_replaced_status_is_returned() {
         for before in lives() {
             for after in lives() {
-                let mut life = CompactStatus::from(before.clone());
-                assert_eq!(life.replace(after.clone()), before);
-                assert_eq!(*life.get(), after);
+                let mut compact = CompactStatus::from(before.clone());
+                assert_eq!(compact.replace(after.clone()), before);
+                assert_eq!(*compact.get(), after);
             }
         }
     }
@@ -128,9 +128,9 @@ mod tests {
     #[test]
     fn the_start_time_can_be_set() {
         for status in lives() {
-            let mut life = CompactStatus::from(status.clone());
-            life.set_run_at(time(99));
-            assert_eq!(*life.get(), JobStatus { run_at: time(99), ..status });
+            let mut compact = CompactStatus::from(status.clone());
+            compact.set_run_at(time(99));
+            assert_eq!(*compact.get(), JobStatus { run_at: time(99), ..status });
         }
     }
 }

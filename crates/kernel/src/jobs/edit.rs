@@ -117,7 +117,7 @@ impl Kernel {
         match transition(&entry.unmoved(), event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_respecced(task, *step, spec, Then::Answer(to)),
             Ok(Decision::Same) => {
-                let state = entry.life.get().name(self.env.wall());
+                let state = entry.status.get().name(self.env.wall());
                 self.answer(to, Ok(state));
             }
             Err(refusal) => self.answer(to, Err(Rejected::Event(refusal))),
@@ -129,8 +129,8 @@ impl Kernel {
     pub(crate) fn change_completed(&mut self, id: JobId, event: &Event<'_>, to: Ticket<StateName>) {
         let state = match self.jobs.completed(id) {
             Some((job, _)) => {
-                let decision = transition(&job.life, event, self.env.wall());
-                decision.map(|_| job.life.state.name()).map_err(Rejected::Event)
+                let decision = transition(&job.status, event, self.env.wall());
+                decision.map(|_| job.status.state.name()).map_err(Rejected::Event)
             }
             None => Err(Rejected::NoSuchJob(id)),
         };

@@ -14,8 +14,8 @@ use crate::stats::queues::QueueId;
 /// An open job.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub life: CompactStatus,
-    /// The revision in the store: behind that of `life` while accepted or running is not stored yet.
+    pub status: CompactStatus,
+    /// The revision in the store: behind that of `status` while accepted or running is not stored yet.
     pub stored_rev: u32,
     pub class: ClassId,
     pub queue: QueueId,
@@ -103,13 +103,13 @@ impl Entry {
         counted: StateName,
         (share, taken): (Shared, bool),
     ) -> Entry {
-        let Job { id, spec, life } = job;
+        let Job { id, spec, status } = job;
         let (member, timed) = (Membership::of(id, &spec), Timed::of(&spec.windows).map(Box::new));
         let plain = member.is_none() && timed.is_none() && share == Shared::Free;
         let extra = (!plain).then(|| Box::new(Extra { member, timed, share, bucket: None }));
         Entry {
-            stored_rev: life.rev,
-            life: life.into(),
+            stored_rev: status.rev,
+            status: status.into(),
             class,
             queue,
             counted,
@@ -184,12 +184,12 @@ impl Entry {
 
     /// Whether a worker holds it, or has started external work for it: it has its places in its limits.
     pub(crate) fn is_leased(&self) -> bool {
-        self.life.state().held().is_some() || matches!(self.life.state(), State::Waiting(_))
+        self.status.state().leased().is_some() || matches!(self.status.state(), State::Waiting(_))
     }
 
     /// Counts the job in its current state. A completed job is subtracted when it is removed.
     pub(crate) fn recount(&mut self, board: &mut Board, groups: &mut Groups, now: Time) {
-        let name = self.life.get().name(now);
+        let name = self.status.get().name(now);
         if name != self.counted && !name.is_terminal() {
             board.queues_mut().step(self.queue, Some(self.counted), Some(name));
             if let Some(part) = self.member() {
@@ -207,9 +207,9 @@ mod tests {
     use super::*;
     use crate::fixtures::{after, assigned, entry, group, id, spec, time};
 
-    fn board_and_entry(life: JobStatus) -> (Board, Entry) {
+    fn board_and_entry(status: JobStatus) -> (Board, Entry) {
         let mut board = Board::default();
-        let entry = entry(&mut board, spec(), life);
+        let entry = entry(&mut board, spec(), status);
         board.queues_mut().step(entry.queue, None, Some(entry.counted));
         (board, entry)
     }
@@ -256,11 +256,11 @@ mod tests {
         let (until, retry, dice) = (time(9), &spec().retry, Dice(0));
         let external = Event::StartedExternal { claim: held.claim, lease: LeaseId(1), until, retry, dice };
         let external = after(&accepted, &external);
-        assert!(external.state.held().is_none(), "no worker holds it");
+        assert!(external.state.leased().is_none(), "no worker holds it");
         let queued = JobStatus::queued(time(0), time(0));
         let blocked = queued.clone().after_others();
         let lives = [held, accepted, waiting, external, queued, blocked];
-        let leased = lives.map(|life| board_and_entry(life).1.is_leased());
+        let leased = lives.map(|status| board_and_entry(status).1.is_leased());
         assert_eq!(leased, [true, true, true, true, false, false]);
     }
 
@@ -272,7 +272,7 @@ mod tests {
         let member = Membership { group: group().id, id: id(1), root: id(1), attached: false };
         groups.step(&member, None, Some(StateName::Queued));
         entry.extra = Some(Box::new(Extra { member: Some(member), ..Extra::default() }));
-        entry.life = assigned().into();
+        entry.status = assigned().into();
         entry.recount(&mut board, &mut groups, time(0));
         assert_eq!(entry.counted, StateName::Assigned);
         assert_eq!(tally(&mut board, [StateName::Queued, StateName::Assigned]), [0, 1]);
@@ -294,7 +294,7 @@ mod tests {
     fn a_completed_job_keeps_its_count_until_it_is_removed() {
         let (mut board, mut entry) = board_and_entry(JobStatus::queued(time(0), time(0)));
         let failure = jobhall_core::Failure::new("stop", "asked");
-        entry.life = after(&entry.life.get(), &Event::Cancel(&failure)).into();
+        entry.status = after(&entry.status.get(), &Event::Cancel(&failure)).into();
         entry.recount(&mut board, &mut Groups::default(), time(9));
         assert_eq!(entry.counted, StateName::Queued);
         assert_eq!(tally(&mut board, [StateName::Queued, StateName::Cancelled]), [1, 0]);

@@ -35,16 +35,16 @@ impl Kernel {
     /// At start: restores an open job. A leased one keeps its lease for one full term, so that its worker can
     /// reconnect.
     pub fn restore(&mut self, job: Job) {
-        let held = job.life.state.held().map(|held| held.lease.worker.clone());
+        let held = job.status.state.leased().map(|held| held.lease.worker.clone());
         let id = job.id;
-        if matches!(job.life.state, State::Blocked(blocked) if blocked.dependencies) {
+        if matches!(job.status.state, State::Blocked(blocked) if blocked.dependencies) {
             self.found_blocked(id);
         }
         self.ids.opened(id);
         if job.spec.parent.is_some() {
             self.relations.found_sub_job(id);
         }
-        let had = job.spec.avoid && job.life.past_attempts() > 0;
+        let had = job.spec.avoid && job.status.past_attempts() > 0;
         self.admit(job);
         if let Some(worker) = held {
             self.orphan(id, worker);
@@ -115,9 +115,9 @@ impl Kernel {
         let id = job.id;
         let (class, queue) = self.board.enter_job(&job.spec);
         self.fleet.note_copy(id, &job.spec);
-        let counted = job.life.name(self.env.wall());
+        let counted = job.status.name(self.env.wall());
         self.board.queues_mut().step(queue, None, Some(counted));
-        if let Some(holder) = behind(&job.life.state) {
+        if let Some(holder) = behind(&job.status.state) {
             self.jobs.set_successor(holder, id);
         }
         let entry = Entry::new(job, (class, queue), counted, (share, taken));
@@ -157,7 +157,7 @@ impl Kernel {
     /// Places a queued job among the ready jobs or under its due time. Returns its class if it is ready.
     pub(crate) fn put(&mut self, id: JobId) -> Option<ClassId> {
         let entry = self.jobs.open.get_mut(id)?;
-        let waits = matches!(entry.life.state(), State::Queued(_));
+        let waits = matches!(entry.status.state(), State::Queued(_));
         if !waits || entry.busy != Busy::Free || entry.placed() != Placed::Nowhere {
             return None;
         }
@@ -165,7 +165,7 @@ impl Kernel {
             self.jobs.specs.keep(id, spec);
         }
         entry.keep_to_windows(self.env.wall());
-        if entry.life.run_at() > self.env.wall() {
+        if entry.status.run_at() > self.env.wall() {
             self.make_due(id);
             return None;
         }
@@ -177,7 +177,7 @@ impl Kernel {
         let Some(entry) = self.jobs.get_mut(id) else { return };
         entry.set_placed(Placed::Due);
         entry.recount(&mut self.board, &mut self.groups, self.env.wall());
-        self.deadlines.set(Deadline::Due(entry.life.run_at(), id));
+        self.deadlines.set(Deadline::Due(entry.status.run_at(), id));
     }
 
     /// Places a waiting job among the ready jobs, and returns its class. A held job, and a job whose limits are unknown,
@@ -190,7 +190,7 @@ impl Kernel {
         self.watch_closing(id);
         let entry = self.jobs.get_mut(id)?;
         let placed = match entry.share() {
-            _ if entry.life.get().hold => Placed::OnHold,
+            _ if entry.status.get().hold => Placed::OnHold,
             Shared::Unread => Placed::Unread,
             Shared::Free | Shared::Of(_) => Placed::Ready,
         };
@@ -204,7 +204,7 @@ impl Kernel {
             }
             _ => return None,
         }
-        let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life.get()));
+        let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.status.get()));
         self.board.ready(class, rank(id, entry));
         self.board.queues_mut().ready(queue, since);
         Some(class)
@@ -218,7 +218,7 @@ impl Kernel {
         self.forget_limits(id, entry.set_share(Shared::Free), entry.taken);
         self.board.queues_mut().step(entry.queue, Some(entry.counted), None);
         if let Some(part) = entry.member() {
-            let end = Some(entry.life.state().name()).filter(|name| name.is_terminal());
+            let end = Some(entry.status.state().name()).filter(|name| name.is_terminal());
             self.groups.step(part, Some(entry.counted), end);
         }
         self.board.leave(entry.class);
@@ -245,7 +245,7 @@ impl Kernel {
                 self.admission.wait_no_more(at, entry.class, rank(id, entry));
             }
             Placed::Due => {
-                self.deadlines.clear(Deadline::Due(entry.life.run_at(), id));
+                self.deadlines.clear(Deadline::Due(entry.status.run_at(), id));
             }
             Placed::Ready => {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
@@ -261,7 +261,7 @@ impl Kernel {
     pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
         self.board.unready(class, rank);
         if let Some(entry) = self.jobs.get(rank.id) {
-            self.board.queues_mut().unready(queue, ready_since(&entry.life.get()));
+            self.board.queues_mut().unready(queue, ready_since(&entry.status.get()));
         }
         self.unreserve(rank.id);
     }
@@ -291,17 +291,17 @@ impl Kernel {
     }
 
     /// Applies the new state of a job, which is stored.
-    pub(crate) fn stored(&mut self, id: JobId, life: JobStatus) {
+    pub(crate) fn stored(&mut self, id: JobId, status: JobStatus) {
         let Some(entry) = self.jobs.open.get_mut(id) else { return };
-        entry.stored_rev = life.rev;
-        let before = entry.life.replace(life);
+        entry.stored_rev = status.rev;
+        let before = entry.status.replace(status);
         entry.time_is_stored();
         if matches!(before.state, State::Queued(_)) {
-            self.jobs.totals.assigned(ready_since(&before), &entry.life.get());
+            self.jobs.totals.assigned(ready_since(&before), &entry.status.get());
         }
         entry.recount(&mut self.board, &mut self.groups, self.env.wall());
         if let Some(holder) = behind(&before.state)
-            && behind(entry.life.state()).is_none()
+            && behind(entry.status.state()).is_none()
             && self.jobs.successors.get(&holder) == Some(&id)
         {
             self.jobs.successors.remove(&holder);
@@ -314,19 +314,19 @@ impl Kernel {
     /// retried job are only in the store).
     pub(crate) fn finish(&mut self, id: JobId) {
         let Some(entry) = self.take_out(id) else { return };
-        if let Some(outcome) = entry.life.state().outcome() {
+        if let Some(outcome) = entry.status.state().outcome() {
             self.jobs.totals.completed(self.env.now(), outcome);
         }
         self.ids.ended(id);
         self.relations.cascade_over(id);
-        self.dependency_ended(id, entry.life.state().name());
+        self.dependency_ended(id, entry.status.state().name());
         self.jobs.forget_progress(id);
         self.let_go(id);
-        self.wait_lost(id, entry.life.claim());
+        self.wait_lost(id, entry.status.claim());
         self.jobs.successors.remove(&id);
         let linked = self.relations.has_links(id);
-        if let Some(spec) = entry.spec.filter(|_| entry.life.get().past_attempts() == 0) {
-            self.jobs.cached.put(id, (Job { id, spec, life: entry.life.into() }, Vec::new()));
+        if let Some(spec) = entry.spec.filter(|_| entry.status.get().past_attempts() == 0) {
+            self.jobs.cached.put(id, (Job { id, spec, status: entry.status.into() }, Vec::new()));
         }
         self.awaited_ended(id);
         if linked {
@@ -379,7 +379,7 @@ impl Kernel {
             }
             Some(_) => false,
             None => {
-                match job.filter(|job| job.life.state.is_terminal()) {
+                match job.filter(|job| job.status.state.is_terminal()) {
                     Some(job) => self.jobs.cached.put(id, (job, read.past.clone())),
                     None => self.jobs.cached.pop(&id),
                 };
@@ -416,7 +416,7 @@ fn behind(state: &State) -> Option<JobId> {
 }
 
 pub(crate) fn rank(id: JobId, entry: &Entry) -> Rank {
-    Rank { priority: entry.priority, run_at: entry.life.run_at(), id }
+    Rank { priority: entry.priority, run_at: entry.status.run_at(), id }
 }
 
 pub(crate) fn storage(error: &CommitError) -> Rejected {

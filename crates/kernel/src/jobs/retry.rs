@@ -19,7 +19,7 @@ impl Kernel {
     /// An open job cannot be retried manually.
     pub(crate) fn retry_rejected(&self, id: JobId) -> Rejected {
         let Some(entry) = self.jobs.get(id) else { return Rejected::NoSuchJob(id) };
-        let state = entry.life.get().name(self.env.wall());
+        let state = entry.status.get().name(self.env.wall());
         Rejected::Event(IllegalTransition::NotCompleted { state })
     }
 }

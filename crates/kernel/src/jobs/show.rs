@@ -12,11 +12,11 @@ impl Kernel {
         if let Some(entry) = self.jobs.get(id) {
             let past = match task.read.as_ref().map(|read| &read.past) {
                 Some(past) => past.clone(),
-                None if entry.life.get().past_attempts() == 0 => Vec::new(),
+                None if entry.status.get().past_attempts() == 0 => Vec::new(),
                 None => return self.read_job(id, task),
             };
             let Some(spec) = entry.spec.clone() else { return };
-            let job = Job { id, spec, life: entry.life.get().into_owned() };
+            let job = Job { id, spec, status: entry.status.get().into_owned() };
             let progress = self.jobs.progress.get(&id).cloned().unwrap_or_default();
             let longer_than_ms = self.expected_ms(id);
             let shown = Shown { job, past, progress, longer_than_ms, cached: true };

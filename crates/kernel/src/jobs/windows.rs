@@ -30,7 +30,7 @@ impl Timed {
 impl Entry {
     /// Whether it may not start at this time: its start time is in the future, or its windows are closed.
     pub(crate) fn too_early(&self, now: Time) -> bool {
-        self.life.run_at() > now || self.closed(now)
+        self.status.run_at() > now || self.closed(now)
     }
 
     /// Whether its windows are closed.
@@ -40,18 +40,18 @@ impl Entry {
 
     /// Moves its `run_at` to the next opening, or to the current one if an earlier opening was missed.
     pub(crate) fn keep_to_windows(&mut self, now: Time) {
-        let run_at = self.life.run_at();
+        let run_at = self.status.run_at();
         let Some(timed) = self.timed_mut() else { return };
         let stored = *timed.stored_run_at.get_or_insert(run_at);
         let start = timed.windows.start_of(stored, now);
-        self.life.set_run_at(start);
+        self.status.set_run_at(start);
     }
 
     /// Its status for the store if nothing else changes its `run_at`: without the change by its windows.
     pub(crate) fn unmoved(&self) -> JobStatus {
         let stored = self.timed().and_then(|timed| timed.stored_run_at);
-        let life = self.life.get().into_owned();
-        JobStatus { run_at: stored.unwrap_or(life.run_at), ..life }
+        let status = self.status.get().into_owned();
+        JobStatus { run_at: stored.unwrap_or(status.run_at), ..status }
     }
 
     /// It has a new status, whose `run_at` was not changed by its windows yet.
@@ -109,8 +109,8 @@ mod tests {
     /// A job that is requested for this hour, and may start from 12:00 to 13:00.
     fn noon(run_at: u64) -> Entry {
         let windows = Windows::parse("12:00-13:00").unwrap();
-        let life = JobStatus::queued(time(0), time(run_at * HOUR));
-        entry(&mut Board::default(), JobSpec { windows, ..spec() }, life)
+        let status = JobStatus::queued(time(0), time(run_at * HOUR));
+        entry(&mut Board::default(), JobSpec { windows, ..spec() }, status)
     }
 
     #[test]
@@ -133,13 +133,13 @@ mod tests {
     fn windows_move_the_start_and_keep_the_stored_one() {
         let mut entry = noon(3);
         entry.keep_to_windows(time(4 * HOUR));
-        assert_eq!(entry.life.run_at(), time(12 * HOUR));
+        assert_eq!(entry.status.run_at(), time(12 * HOUR));
         entry.keep_to_windows(time(14 * HOUR));
-        assert_eq!(entry.life.run_at(), time(36 * HOUR), "the next opening");
+        assert_eq!(entry.status.run_at(), time(36 * HOUR), "the next opening");
         assert_eq!(entry.unmoved().run_at, time(3 * HOUR));
         entry.keep_to_windows(time(4 * HOUR));
         assert_eq!(
-            entry.life.run_at(),
+            entry.status.run_at(),
             time(12 * HOUR),
             "computed from the stored start, not from the moved one"
         );
@@ -149,7 +149,7 @@ mod tests {
     fn a_new_status_has_a_new_stored_start() {
         let mut entry = noon(3);
         entry.keep_to_windows(time(4 * HOUR));
-        entry.life.set_run_at(time(5 * HOUR));
+        entry.status.set_run_at(time(5 * HOUR));
         entry.time_is_stored();
         assert_eq!(entry.unmoved().run_at, time(5 * HOUR));
         entry.keep_to_windows(time(6 * HOUR));
@@ -160,6 +160,6 @@ mod tests {
     fn a_job_without_windows_keeps_its_start() {
         let mut entry = entry(&mut Board::default(), spec(), JobStatus::queued(time(0), time(5)));
         entry.keep_to_windows(time(9));
-        assert_eq!((entry.life.run_at(), entry.unmoved().run_at), (time(5), time(5)));
+        assert_eq!((entry.status.run_at(), entry.unmoved().run_at), (time(5), time(5)));
     }
 }

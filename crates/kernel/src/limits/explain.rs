@@ -55,7 +55,7 @@ impl Kernel {
             why.extend(queue.then(|| Why::Paused(LimitOf::Queue(class.queue.clone()))));
             why.extend(job_type.then(|| Why::Paused(LimitOf::Type(class.job_type.clone()))));
         }
-        why.extend(entry.life.get().hold.then_some(Why::OnHold));
+        why.extend(entry.status.get().hold.then_some(Why::OnHold));
         if let Placed::Limited(at) = entry.placed() {
             why.extend(self.why_bucket(id, entry, at).map(|limited| Why::Limited(Box::new(limited))));
         }

@@ -174,7 +174,7 @@ impl Kernel {
     /// Adjusts the allocation of an attempt to its state: while it waits for others it uses nothing.
     pub(crate) fn balance(&mut self, id: JobId) {
         let Some(entry) = self.jobs.get(id) else { return };
-        let (State::Assigned(held) | State::Accepted(held) | State::Running(held)) = entry.life.state()
+        let (State::Assigned(held) | State::Accepted(held) | State::Running(held)) = entry.status.state()
         else {
             let hold = self.fleet.holders.get_mut(&id);
             let allocation = hold.and_then(|hold| hold.allocation.take());

@@ -114,8 +114,8 @@ impl Kernel {
     /// Whether this is the current attempt of its job, and held by this worker.
     pub(crate) fn is_current(&self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) -> bool {
         self.jobs.get(attempt.job).is_some_and(|entry| {
-            let held = entry.life.state().held();
-            entry.life.claim() == attempt.claim
+            let held = entry.status.state().leased();
+            entry.status.claim() == attempt.claim
                 && held.is_some_and(|held| held.lease.id == lease && held.lease.worker == *worker)
         })
     }
@@ -226,7 +226,7 @@ impl Kernel {
         self.gone(&state.worker);
         for id in state.attempts {
             if let Some(entry) = self.jobs.get(id) {
-                let claim = entry.life.claim();
+                let claim = entry.status.claim();
                 self.enqueue(JobWork::LeaseEnd(claim, session).on(id));
             }
         }

@@ -76,7 +76,7 @@ pub(crate) struct Reserved {
 #[derive(Debug)]
 pub(crate) struct ClaimPending {
     pub id: JobId,
-    pub life: JobStatus,
+    pub status: JobStatus,
     pub reserved: Reserved,
     /// The version of the limits under which it was made.
     pub version: u64,
@@ -266,16 +266,16 @@ impl Kernel {
         self.make_busy(id, Busy::Unit);
         let Some(entry) = self.jobs.get(id) else { return false };
         let event = Event::Claim { lease, worker };
-        let Ok(Decision::Step(step)) = transition(&entry.life.get(), &event, self.env.wall()) else {
+        let Ok(Decision::Step(step)) = transition(&entry.status.get(), &event, self.env.wall()) else {
             self.give_back_limits(id, version);
             self.unclaim(id, reserved);
             return false;
         };
-        let life = step.life;
+        let status = step.status;
         let want_spec = entry.spec.is_none();
-        let change = Change { want_spec, ..change(id, entry.stored_rev, life.clone()) };
+        let change = Change { want_spec, ..change(id, entry.stored_rev, status.clone()) };
         let unit = Unit { changes: vec![change], ..Unit::default() };
-        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved, version })));
+        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, status, reserved, version })));
         true
     }
 
@@ -309,7 +309,7 @@ impl Kernel {
             return None;
         }
         let class = self.board.class_of(&job.spec);
-        let rank = Rank { priority: job.spec.priority, run_at: job.life.run_at, id: job.id };
+        let rank = Rank { priority: job.spec.priority, run_at: job.status.run_at, id: job.id };
         let vacancy = self.vacancy_for(class, rank)?;
         if let Some(share) = share {
             if self.is_share_unknown(class) {
@@ -320,8 +320,8 @@ impl Kernel {
         }
         let claimed = self.reserve(vacancy, &job.spec.uses).and_then(|(reserved, worker)| {
             let event = Event::Claim { lease: self.env.lease(), worker };
-            match transition(&job.life, &event, self.env.wall()) {
-                Ok(Decision::Step(step)) => job.life = step.life,
+            match transition(&job.status, &event, self.env.wall()) {
+                Ok(Decision::Step(step)) => job.status = step.status,
                 _ => {
                     self.give_back(reserved);
                     return None;
@@ -338,26 +338,26 @@ impl Kernel {
 
     /// The claim is stored.
     pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<JobSpec>>) {
-        let ClaimPending { id, life, reserved, .. } = pending;
-        self.stored(id, life.clone());
+        let ClaimPending { id, status, reserved, .. } = pending;
+        self.stored(id, status.clone());
         if let (Some(entry), Some(spec)) = (self.jobs.get_mut(id), spec) {
             entry.spec = Some(spec);
             if *entry.share() == Shared::Unread {
                 self.find_share(id);
             }
         }
-        self.assigned(id, &life, reserved);
+        self.assigned(id, &status, reserved);
         self.make_free(id);
     }
 
     /// The job is durably assigned: the assignment is sent to the worker, unless its session has ended meanwhile.
-    pub(crate) fn assigned(&mut self, id: JobId, life: &JobStatus, reserved: Reserved) {
+    pub(crate) fn assigned(&mut self, id: JobId, status: &JobStatus, reserved: Reserved) {
         let Reserved { vacancy, session, allocation } = reserved;
         if let Some(vacancy) = self.fleet.vacancies.get_mut(&vacancy) {
             vacancy.pending -= 1;
             vacancy.taken += 1;
         }
-        let claim = life.claim;
+        let claim = status.claim;
         let Some(state) = self.fleet.sessions.get_mut(&session).filter(|state| state.connected) else {
             self.end_if_over(vacancy);
             self.free(allocation);
@@ -368,11 +368,11 @@ impl Kernel {
         let timing = Timing::default();
         self.fleet.holders.insert(id, Hold { session, since, check: None, timing, allocation });
         self.arm(id, since.plus_ms(self.env.config().save_ms.min(self.env.config().accept_ms)));
-        let (Some(held), Some(entry)) = (life.state.held(), self.jobs.get(id)) else { return };
+        let (Some(held), Some(entry)) = (status.state.leased(), self.jobs.get(id)) else { return };
         let Some(spec) = entry.spec.clone() else { return };
         let attempt = AttemptId { job: id, claim };
         self.env.observer().assigned(attempt, held);
-        let (lease, number) = (held.lease.id, life.attempt + 1);
+        let (lease, number) = (held.lease.id, status.attempt + 1);
         let external = self.type_config(&spec.job_type).external;
         let assignment = Assignment { attempt, lease, number, vacancy, spec, external };
         self.effect(Effect::Assign(session, assignment));

@@ -167,7 +167,7 @@ impl Kernel {
         }
         let changes = slice.moves.iter().map(|Move { id, step, .. }| {
             let expected = self.jobs.get(*id).map_or(0, |entry| entry.stored_rev);
-            Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) }
+            Change { past: step.past.clone(), ..change(*id, expected, step.status.clone()) }
         });
         let unit = Unit { changes: changes.collect(), ..Unit::default() };
         self.relations.cascade.sent();
@@ -200,7 +200,7 @@ impl Kernel {
 
     fn plan_move(&mut self, planned: Move, slice: &mut Slice) {
         let id = planned.id;
-        if let Some(how) = Dependency::of(planned.step.life.state.name()) {
+        if let Some(how) = Dependency::of(planned.step.status.state.name()) {
             let room = SLICE.saturating_sub(slice.moves.len() + slice.near.len());
             let fall = self.relations.dependencies.fall_with(id, how, room);
             slice.near.extend(fall.map(|behind| (behind, CascadeCause::Dependency(id, how))));
@@ -210,19 +210,23 @@ impl Kernel {
     }
 
     fn decide_end(&self, id: JobId, by: CascadeCause) -> Option<Step> {
-        let life = self.jobs.get(id)?.life.get();
+        let status = self.jobs.get(id)?.status.get();
         let decision = match by {
             CascadeCause::Dependency(before, how) => {
                 let (failure, cancelled) = (how.failure(before), how == Dependency::Cancelled);
-                transition(&life, &Event::DependencyFailed { failure: &failure, cancelled }, self.env.wall())
+                transition(
+                    &status,
+                    &Event::DependencyFailed { failure: &failure, cancelled },
+                    self.env.wall(),
+                )
             }
             CascadeCause::Group(group) => {
                 let failure = self.group_cancel(group)?;
-                transition(&life, &Event::Cancel(&failure), self.env.wall())
+                transition(&status, &Event::Cancel(&failure), self.env.wall())
             }
             CascadeCause::Copy(winner) => {
                 let failure = Failure::new("copy_won", format!("job {winner}, a copy of it, has succeeded"));
-                transition(&life, &Event::Cancel(&failure), self.env.wall())
+                transition(&status, &Event::Cancel(&failure), self.env.wall())
             }
         };
         match decision {

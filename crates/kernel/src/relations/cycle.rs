@@ -18,7 +18,7 @@ impl Kernel {
         let words: Vec<_> = cycle.iter().chain([&id]).map(|id| format!("job {id}")).collect();
         let failure = Failure::new("wait_cycle", words.join(" waits for "));
         if let Some(entry) = self.jobs.get(youngest) {
-            let claim = entry.life.claim();
+            let claim = entry.status.claim();
             self.enqueue(JobWork::Cycle(claim, Box::new(failure)).on(youngest));
         }
     }
@@ -50,7 +50,7 @@ impl Kernel {
     /// The jobs that must end before this one continues.
     fn waits_for(&self, id: JobId) -> Vec<JobId> {
         let Some(entry) = self.jobs.get(id) else { return Vec::new() };
-        match entry.life.state() {
+        match entry.status.state() {
             State::Waiting(_) => self
                 .relations
                 .waits
@@ -68,15 +68,17 @@ impl Kernel {
 
     /// Fails the youngest job of a cycle, regardless of its policy: a retry would close the cycle again.
     pub(crate) fn fail_for_cycle(&mut self, claim: u32, failure: &Failure, task: JobTask) {
-        let Some(entry) = self.jobs.get(task.id).filter(|entry| entry.life.claim() == claim) else { return };
-        let (Some(held), Some(spec)) = (entry.life.state().held(), &entry.spec) else { return };
+        let Some(entry) = self.jobs.get(task.id).filter(|entry| entry.status.claim() == claim) else {
+            return;
+        };
+        let (Some(held), Some(spec)) = (entry.status.state().leased(), &entry.spec) else { return };
         if !entry.waits_for_jobs() {
             return;
         }
         let report = Report::Failed(failure.clone(), Some(Verdict { when: When::Never, params: None }));
         let (lease, retry, dice) = (held.lease.id, &spec.retry, Dice(0));
         let event = Event::Report { claim, lease, report: &report, retry, dice };
-        if let Ok(Decision::Step(step)) = transition(&entry.life.get(), &event, self.env.wall()) {
+        if let Ok(Decision::Step(step)) = transition(&entry.status.get(), &event, self.env.wall()) {
             self.send_step(task, *step, Then::Revoke);
         }
     }

@@ -124,8 +124,8 @@ impl Dependencies {
 impl Entry {
     /// Whether its release is in memory only, and nothing in flight stores it.
     fn is_unsaved(&self) -> bool {
-        let waits = matches!(self.life.state(), State::Queued(_) | State::Blocked(_));
-        waits && self.busy == Busy::Free && self.life.get().rev != self.stored_rev
+        let waits = matches!(self.status.state(), State::Queued(_) | State::Blocked(_));
+        waits && self.busy == Busy::Free && self.status.get().rev != self.stored_rev
     }
 }
 
@@ -223,7 +223,7 @@ impl Kernel {
             return self.commits.postpone(HallTask::ReadEnds(ids).into());
         };
         for (id, job) in ids.into_iter().zip(found) {
-            let state = job.map_or(StateName::Succeeded, |job| job.life.state.name());
+            let state = job.map_or(StateName::Succeeded, |job| job.status.state.name());
             self.dependency_ended(id, state);
         }
     }
@@ -258,12 +258,12 @@ impl Kernel {
         }
         let Some(entry) = self.jobs.get_mut(id) else { return };
         let Ok(Decision::Step(step)) =
-            transition(&entry.life.get(), &Event::DependenciesMet, self.env.wall())
+            transition(&entry.status.get(), &Event::DependenciesMet, self.env.wall())
         else {
             return;
         };
-        entry.life.replace(step.life);
-        let state = entry.life.state().name();
+        entry.status.replace(step.status);
+        let state = entry.status.state().name();
         entry.recount(&mut self.board, &mut self.groups, self.env.wall());
         self.relations.dependencies.forget(id);
         self.effect(Effect::Live(id, state));
@@ -301,7 +301,7 @@ impl Kernel {
     pub(crate) fn dependencies_met_stored(&mut self, ids: Vec<JobId>) {
         for &id in &ids {
             if let Some(entry) = self.jobs.get_mut(id) {
-                entry.stored_rev = entry.life.get().rev;
+                entry.stored_rev = entry.status.get().rev;
             }
         }
         ids.into_iter().for_each(|id| self.make_free(id));
@@ -439,8 +439,8 @@ mod tests {
 
     #[test]
     fn only_a_waiting_job_that_is_free_and_newer_than_stored_is_unsaved() {
-        let unsaved = |life: JobStatus, stored_rev, busy| {
-            let mut entry = entry(&mut Board::default(), spec(), life);
+        let unsaved = |status: JobStatus, stored_rev, busy| {
+            let mut entry = entry(&mut Board::default(), spec(), status);
             (entry.stored_rev, entry.busy) = (stored_rev, busy);
             entry.is_unsaved()
         };

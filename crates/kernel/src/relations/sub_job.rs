@@ -51,7 +51,7 @@ impl Kernel {
                 return self.answer(to, submitted(known, Disposition::Joined));
             }
             match self.jobs.completed(known) {
-                Some((job, _)) if matches!(job.life.state, State::Succeeded(_)) => {
+                Some((job, _)) if matches!(job.status.state, State::Succeeded(_)) => {
                     return self.answer(to, submitted(known, Disposition::Reused));
                 }
                 None if task.read.as_ref().is_none_or(|read| read.found) && task.rounds < ROUNDS => {
@@ -73,7 +73,7 @@ impl Kernel {
         bound("call length", call.len(), 1, CALL_BYTES)?;
         let new = usize::from(self.relations.links.get(parent, call).is_none());
         bound("sub-jobs", self.relations.links.count(parent) + new, 0, SUB_JOBS)?;
-        let held = self.jobs.get(parent).and_then(|entry| entry.life.state().held());
+        let held = self.jobs.get(parent).and_then(|entry| entry.status.state().leased());
         if held.is_some_and(|held| held.stop.is_some()) {
             return Err(Rejected::Event(jobhall_core::IllegalTransition::Stopping));
         }
@@ -115,7 +115,7 @@ impl Kernel {
         }
         let failure = Failure::new("parent_ended", format!("job {parent}, which requested it, has ended"));
         if let Ok(Decision::Step(step)) =
-            transition(&entry.life.get(), &Event::Cancel(&failure), self.env.wall())
+            transition(&entry.status.get(), &Event::Cancel(&failure), self.env.wall())
         {
             self.send_step(task, *step, Then::Nothing);
         }

@@ -149,7 +149,7 @@ impl Kernel {
             return self.answer(to, Ok(Waited { jobs, over: true }));
         }
         let event = Event::Wait { claim: of.attempt.claim, lease: of.lease };
-        match transition(&entry.life.get(), &event, self.env.wall()) {
+        match transition(&entry.status.get(), &event, self.env.wall()) {
             Ok(Decision::Step(step)) => {
                 self.send_step(task, *step, Then::Suspend(Suspension { jobs, wait_ms, to }));
             }
@@ -205,9 +205,9 @@ impl Kernel {
     fn behind(&self, id: JobId) -> Vec<JobId> {
         let awaited = self.relations.waits.get(&id).into_iter().flat_map(|wait| wait.open.iter().copied());
         let entry = self.jobs.get(id);
-        let blocked = entry.filter(|entry| matches!(entry.life.state(), State::Blocked(_)));
+        let blocked = entry.filter(|entry| matches!(entry.status.state(), State::Blocked(_)));
         let after = blocked.and_then(|entry| entry.spec.as_ref()).map_or(&[][..], |spec| &spec.after);
-        let holder = blocked.and_then(|entry| match entry.life.state() {
+        let holder = blocked.and_then(|entry| match entry.status.state() {
             State::Blocked(blocked) => blocked.holder,
             _ => None,
         });
@@ -337,7 +337,7 @@ impl Kernel {
 
     fn resume_or_later(&mut self, id: JobId) {
         let Some(entry) = self.jobs.get(id) else { return };
-        let claim = entry.life.claim();
+        let claim = entry.status.claim();
         if entry.busy == Busy::Free {
             return self.resume(id, claim);
         }
@@ -352,11 +352,12 @@ impl Kernel {
     /// Resumes the attempt, if its worker still has room.
     pub(crate) fn resume(&mut self, id: JobId, claim: u32) {
         let Some(session) = self.fleet.holder(id) else { return };
-        let Some(entry) = self.jobs.get(id).filter(|entry| entry.life.claim() == claim) else { return };
+        let Some(entry) = self.jobs.get(id).filter(|entry| entry.status.claim() == claim) else { return };
         if !self.can_resume(session, id) {
             return;
         }
-        let Ok(Decision::Step(step)) = transition(&entry.life.get(), &Event::Resume, self.env.wall()) else {
+        let Ok(Decision::Step(step)) = transition(&entry.status.get(), &Event::Resume, self.env.wall())
+        else {
             return;
         };
         self.take_slot(id, session);

@@ -134,8 +134,8 @@ impl Totals {
     }
 
     /// Counts the assignment of a job that was ready since this time.
-    pub fn assigned(&mut self, since: Time, life: &JobStatus) {
-        if let State::Assigned(held) = &life.state {
+    pub fn assigned(&mut self, since: Time, status: &JobStatus) {
+        if let State::Assigned(held) = &status.state {
             self.wait.add(held.lease.assigned_at.since(since));
         }
     }
@@ -143,12 +143,12 @@ impl Totals {
     /// Counts the end of an attempt, with its outcome and duration, if this step is one. An unaccepted claim is not an
     /// attempt.
     pub fn stepped(&mut self, step: &Step) {
-        let ended = match (&step.past, step.life.state.lease(), step.life.state.ended_at()) {
+        let ended = match (&step.past, step.status.state.lease(), step.status.state.ended_at()) {
             (Some(past), ..) => {
                 Some((past.outcome, past.accepted_at.unwrap_or(past.assigned_at), past.ended_at))
             }
             (None, Some(lease), Some(ended_at)) => step
-                .life
+                .status
                 .state
                 .outcome()
                 .map(|outcome| (outcome, lease.accepted_at.unwrap_or(lease.assigned_at), ended_at)),

@@ -88,8 +88,8 @@ pub(crate) struct Queues {
 }
 
 /// Since when a waiting job has been ready: it is due, and what it waited for before has ended.
-pub(crate) fn ready_since(life: &JobStatus) -> Time {
-    life.run_at.max(life.updated_at)
+pub(crate) fn ready_since(status: &JobStatus) -> Time {
+    status.run_at.max(status.updated_at)
 }
 
 impl Queues {

@@ -112,7 +112,7 @@ impl Kernel {
             Ok(found) => {
                 let ends = found
                     .into_iter()
-                    .map(|job| job.map(|job| (job.life.state.name(), job.spec.queue.clone())));
+                    .map(|job| job.map(|job| (job.status.state.name(), job.spec.queue.clone())));
                 plan.ends.extend(ids.into_iter().zip(ends));
                 self.send_plan(plan);
             }
@@ -141,7 +141,7 @@ impl Kernel {
                 allowed(wanted, id, *state)?;
             } else if let Some((job, _)) = self.jobs.peek_completed(id) {
                 reached(wanted, id, Some(&job.spec.queue))?;
-                allowed(wanted, id, job.life.state.name())?;
+                allowed(wanted, id, job.status.state.name())?;
             } else {
                 unknown.insert(id);
             }

@@ -73,7 +73,7 @@ impl Kernel {
         held_by: &Job,
     ) -> Option<Result<Vec<Submitted>, Rejected>> {
         // A job that is not in memory as open ended after the conflict was found, or waits for another holder.
-        let holder = match held_by.life.state {
+        let holder = match held_by.status.state {
             State::Blocked(Blocked { holder: Some(holder), .. }) => holder,
             _ => held_by.id,
         };

@@ -26,7 +26,7 @@ fn run(kernel: &mut Kernel) {
 fn look(kernel: &mut Kernel, class: ClassId) {
     let Some(rank) = kernel.board.head(class) else { return idle(kernel, class) };
     let Some(entry) = kernel.jobs.get(rank.id) else { return };
-    let waited = kernel.env.wall().since(ready_since(&entry.life.get()));
+    let waited = kernel.env.wall().since(ready_since(&entry.status.get()));
     let left = kernel.env.config().aging_ms.saturating_sub(waited);
     if left == 0 {
         kernel.reserve_for(class, rank);

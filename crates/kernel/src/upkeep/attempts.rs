@@ -23,8 +23,8 @@ fn look(kernel: &mut Kernel, id: JobId) {
     hold.check = None;
     let accept_by = hold.since.plus_ms(kernel.env.config().accept_ms);
     let Some(entry) = kernel.jobs.get(id) else { return };
-    let claim = entry.life.claim();
-    if !matches!(entry.life.state(), State::Assigned(_)) {
+    let claim = entry.status.claim();
+    if !matches!(entry.status.state(), State::Assigned(_)) {
         kernel.watch_clock(id);
         return kernel.enqueue(JobWork::Save(claim).on(id));
     }

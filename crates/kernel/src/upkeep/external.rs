@@ -13,7 +13,7 @@ fn run(kernel: &mut Kernel) {
     while let Some(&(at, id)) = kernel.deadlines.external.first().filter(|(at, _)| *at <= kernel.env.wall()) {
         kernel.deadlines.external.remove(&(at, id));
         if let Some(entry) = kernel.jobs.get(id) {
-            let claim = entry.life.claim();
+            let claim = entry.status.claim();
             kernel.enqueue(JobWork::ExternalOver(claim).on(id));
         }
     }

@@ -16,7 +16,7 @@ fn run(kernel: &mut Kernel) {
             hold.timing.at = None;
         }
         if let Some(entry) = kernel.jobs.get(id) {
-            let claim = entry.life.claim();
+            let claim = entry.status.claim();
             kernel.enqueue(JobWork::TimeOut(claim).on(id));
         }
     }

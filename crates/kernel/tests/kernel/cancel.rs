@@ -29,7 +29,10 @@ fn g5_a_waiting_job_never_starts_after_its_cancel_and_cancel_is_idempotent() {
     hall.pass(29_000);
     assert!(hall.assignments().is_empty());
     let shown = hall.show(queued).job;
-    assert_eq!((shown.life.attempt, shown.life.state.error().unwrap().explanation.as_str()), (0, "by hand"));
+    assert_eq!(
+        (shown.status.attempt, shown.status.state.error().unwrap().explanation.as_str()),
+        (0, "by hand")
+    );
 }
 
 #[test]
@@ -40,7 +43,7 @@ fn a_leased_job_is_cancelled_when_its_worker_confirms() {
         let held = hall.take_one("w");
         hall.progress("w", &held).unwrap();
         assert_eq!(hall.cancel(id), Ok(Answer::State(StateName::Running)), "requested");
-        assert!(hall.stored(id).life.state.held().unwrap().is_cancelled(), "and stored");
+        assert!(hall.stored(id).status.state.leased().unwrap().is_cancelled(), "and stored");
         assert!(
             hall.effects.iter().any(|e| matches!(e, Effect::Cancel(_, attempt) if *attempt == held.attempt))
         );
@@ -65,7 +68,7 @@ fn a_leased_job_is_cancelled_when_its_lease_ends() {
     hall.pass(25_000);
     assert_eq!(hall.state(running), StateName::Cancelled, "its worker was lost");
     assert!(
-        matches!(&hall.stored(running).life.state, State::Cancelled(defeat) if defeat.outcome == Outcome::Lost)
+        matches!(&hall.stored(running).status.state, State::Cancelled(defeat) if defeat.outcome == Outcome::Lost)
     );
     assert_eq!(hall.report("w2", &held, passed()), Err(Rejected::LeaseLost(held.attempt)));
 }
@@ -136,7 +139,7 @@ fn manual_retry_makes_a_new_job_and_leaves_the_old_one_alone() {
         panic!("not made")
     };
     let new = hall.show(submitted[0].id).job;
-    assert_eq!((new.spec.retry_of, new.spec.priority, new.life.attempt), (Some(old), 7, 0));
+    assert_eq!((new.spec.retry_of, new.spec.priority, new.status.attempt), (Some(old), 7, 0));
     assert_eq!((&new.spec.key, &new.spec.job_type), (&before.spec.key, &before.spec.job_type));
     assert_eq!(hall.stored(old), before);
     assert!(

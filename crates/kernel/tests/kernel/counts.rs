@@ -38,8 +38,8 @@ fn told(counts: &Counts) -> BTreeMap<(QueueName, StateName), u64> {
 fn ready(hall: &Hall) -> BTreeMap<QueueName, (u64, Option<Time>)> {
     let mut found: BTreeMap<_, (u64, Option<Time>)> = BTreeMap::new();
     for job in hall.store.open_jobs_now(None, usize::MAX) {
-        if job.life.state.name() == StateName::Queued && job.life.run_at <= hall.now.wall {
-            let since = job.life.run_at.max(job.life.updated_at);
+        if job.status.state.name() == StateName::Queued && job.status.run_at <= hall.now.wall {
+            let since = job.status.run_at.max(job.status.updated_at);
             let (n, oldest) = found.entry(job.spec.queue.clone()).or_default();
             *n += 1;
             *oldest = Some(oldest.map_or(since, |known| known.min(since)));
@@ -125,7 +125,7 @@ fn act(hall: &mut Hall, random: &mut Random, live: &mut Vec<(String, Assignment)
     }
     for (_, given) in hall.assignments() {
         let stored = hall.stored(given.attempt.job);
-        let worker = stored.life.state.held().map(|held| held.lease.worker.to_string());
+        let worker = stored.status.state.leased().map(|held| held.lease.worker.to_string());
         live.extend(worker.map(|worker| (worker, given)));
     }
 }

@@ -38,7 +38,7 @@ fn a_job_waits_until_all_that_it_comes_after_have_succeeded() {
     hall.report("w", &held, passed()).unwrap();
     assert_eq!(state(&mut hall, last), StateName::Queued);
     assert!(hall.effects.contains(&Effect::Live(last, StateName::Queued)), "watchers hear of it");
-    assert_eq!(hall.stored(last).life.state.name(), StateName::Blocked, "no write was spent on it");
+    assert_eq!(hall.stored(last).status.state.name(), StateName::Blocked, "no write was spent on it");
     let held = hall.take_one("w");
     assert_eq!(held.attempt.job, last);
     hall.report("w", &held, passed()).unwrap();
@@ -52,12 +52,12 @@ fn a_release_that_nobody_claims_is_stored_after_a_second() {
     let last = hall.submit(behind("last", &[a])).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, passed()).unwrap();
-    assert_eq!(hall.stored(last).life.state.name(), StateName::Blocked);
+    assert_eq!(hall.stored(last).status.state.name(), StateName::Blocked);
     hall.fail = Some(CommitError::NotCommitted { full: true, message: "full".to_owned() });
     hall.pass(1_000);
-    assert_eq!(hall.stored(last).life.state.name(), StateName::Blocked, "the store could not write");
+    assert_eq!(hall.stored(last).status.state.name(), StateName::Blocked, "the store could not write");
     hall.pass(2_500);
-    assert_eq!(hall.stored(last).life.state.name(), StateName::Queued);
+    assert_eq!(hall.stored(last).status.state.name(), StateName::Queued);
     let held = hall.take_one("w");
     assert_eq!(held.attempt.job, last);
 }
@@ -95,8 +95,8 @@ fn a_failed_dependency_fails_what_comes_after_and_a_cancelled_one_cancels_it() {
         hall.report("w", &held, report).unwrap();
         for (id, before) in [(b, a), (c, b)] {
             let shown = hall.show(id).job;
-            assert_eq!(shown.life.state.name(), end);
-            let error = shown.life.state.error().unwrap().clone();
+            assert_eq!(shown.status.state.name(), end);
+            let error = shown.status.state.error().unwrap().clone();
             assert_eq!(error.reason, reason);
             assert!(error.explanation.contains(&format!("job {before}")), "{}", error.explanation);
             assert_eq!(error.data.unwrap().as_str(), format!("{{\"job\":{before}}}"));
@@ -138,7 +138,7 @@ fn a_chain_and_a_fan_of_a_hundred_thousand_are_taken_along_in_slices() {
         assert!(rows.len() <= MANY / 500 + 2, "{} commits", rows.len());
         assert_eq!(hall.kernel.open_count(), 0);
         let fell = hall.store.all_jobs();
-        assert!(fell.iter().all(|job| job.life.state.name() == StateName::Failed));
+        assert!(fell.iter().all(|job| job.status.state.name() == StateName::Failed));
         assert!(hall.kernel.is_idle());
     }
 }
@@ -165,7 +165,8 @@ fn a_cascade_goes_on_after_a_crash_in_its_middle() {
         hall.kernel.store_replied(now, jobhall_kernel::StoreReply::Committed(number, Ok(committed)));
         hall.pump();
     }
-    let over = |hall: &Hall| hall.store.all_jobs().iter().filter(|job| job.life.state.is_terminal()).count();
+    let over =
+        |hall: &Hall| hall.store.all_jobs().iter().filter(|job| job.status.state.is_terminal()).count();
     assert_eq!(over(&hall), 501);
     hall.hold = false;
     let mut hall = hall.restart(Config::default());
@@ -304,7 +305,7 @@ fn a_superseding_job_that_also_comes_after_others_waits_for_both() {
     hall.report("w", &held[1], jobhall_core::Report::Cancelled).unwrap();
     assert_eq!(state(&mut hall, next), StateName::Queued);
     let stored = hall.stored(next);
-    assert_eq!(stored.life.state.name(), StateName::Queued, "the release of its key was a write");
+    assert_eq!(stored.status.state.name(), StateName::Queued, "the release of its key was a write");
 }
 
 #[test]
@@ -373,7 +374,7 @@ fn a_job_that_comes_after_the_one_it_supersedes_is_cancelled_with_it() {
         let new = hall.submit(new).unwrap().id;
         assert_eq!((state(&mut hall, old), state(&mut hall, new)), (StateName::Cancelled, ends));
         let hall = &mut hall;
-        let error = hall.stored(new).life.state.error().map(|failure| failure.reason.clone());
+        let error = hall.stored(new).status.state.error().map(|failure| failure.reason.clone());
         assert_eq!(error.as_deref(), (!after_any).then_some("dependency_cancelled"));
     }
 }

@@ -54,7 +54,7 @@ fn supersede_cancels_a_waiting_job_and_takes_its_place() {
     assert_eq!(new.disposition, Disposition::Superseding);
     assert_eq!(hall.state(old), StateName::Cancelled);
     assert_eq!(
-        hall.show(old).job.life.state.error(),
+        hall.show(old).job.status.state.error(),
         Some(&Failure::new("superseded", format!("superseded by job {}", new.id)))
     );
     assert_eq!(hall.take_one("w").attempt.job, new.id);

@@ -134,7 +134,7 @@ fn an_edit_changes_what_is_given_and_nothing_else() {
             (&spec.key, &spec.queue, &spec.needs),
             (&before.spec.key, &before.spec.queue, &before.spec.needs)
         );
-        assert_eq!((spec.created_at, job.life.run_at), (before.spec.created_at, before.life.run_at));
+        assert_eq!((spec.created_at, job.status.run_at), (before.spec.created_at, before.status.run_at));
     }
     let assignment = hall.take_one("w");
     assert_eq!(assignment.spec.params.as_str(), "{\"new\":1}");
@@ -181,7 +181,7 @@ fn a_job_that_a_worker_has_or_that_is_completed_is_not_edited() {
     let assignment = hall.take_one("w");
     let change = Edit { priority: Some(1), ..Edit::default() };
     for _ in 0..2 {
-        let rev = hall.stored(id).life.rev;
+        let rev = hall.stored(id).status.rev;
         for request in [Request::Edit { id, edit: Box::new(change.clone()) }, Request::RunNow { id }] {
             let refused = hall.ask(request).unwrap_err();
             assert!(
@@ -190,7 +190,7 @@ fn a_job_that_a_worker_has_or_that_is_completed_is_not_edited() {
             );
         }
         assert_eq!(
-            (hall.stored(id).life.rev, hall.stored(id).spec.priority),
+            (hall.stored(id).status.rev, hall.stored(id).spec.priority),
             (rev, 100),
             "nothing is written"
         );
@@ -214,7 +214,7 @@ fn an_edit_out_of_bounds_is_refused_by_name() {
         };
         assert_eq!(found, field);
     }
-    assert_eq!(hall.stored(id).life.rev, 1);
+    assert_eq!(hall.stored(id).status.rev, 1);
 }
 
 #[test]

@@ -50,8 +50,11 @@ fn h10_the_worker_starts_it_and_someone_else_ends_it() {
     assert_eq!(until, hall.now.wall.plus_ms(60_000));
     assert_eq!(hall.report("w", &held, passed()), Err(Rejected::LeaseLost(held.attempt)), "it let it go");
     finish(&mut hall, id, Some(1), value("7")).unwrap();
-    let life = hall.show(id).job.life;
-    assert_eq!((life.state.name(), life.state.outcome()), (StateName::Succeeded, Some(Outcome::Succeeded)));
+    let status = hall.show(id).job.status;
+    assert_eq!(
+        (status.state.name(), status.state.outcome()),
+        (StateName::Succeeded, Some(Outcome::Succeeded))
+    );
     finish(&mut hall, id, None, value("7")).expect("the same said again");
     assert!(matches!(refusal(finish(&mut hall, id, None, value("8"))), IllegalTransition::Illegal { .. }));
     assert!(hall.started("w", &held).is_ok(), "the handler that says it again is answered as at first");
@@ -71,7 +74,7 @@ fn h10_an_outcome_before_the_handler_returns_is_kept_durably() {
         let mut hall = hall.restart(Config::default());
         hall.come_back("w", &[&held]);
         assert_eq!(hall.started("w", &held).unwrap(), Answer::State(StateName::Succeeded));
-        assert_eq!(hall.stored(id).life.attempt, 1);
+        assert_eq!(hall.stored(id).status.attempt, 1);
     }
 }
 
@@ -84,12 +87,12 @@ fn h10_an_outcome_that_was_kept_counts_though_the_worker_vanishes() {
         finish(&mut hall, id, None, report.clone()).unwrap();
         hall.pass(31_000);
         assert_eq!(hall.state(id), state);
-        assert_eq!(hall.stored(id).life.lost, 0, "it was not lost: its outcome is known");
+        assert_eq!(hall.stored(id).status.lost, 0, "it was not lost: its outcome is known");
         let (mut hall, id) = self::hall();
         assigned(&mut hall);
         finish(&mut hall, id, None, report).unwrap();
         hall.pass(5_000);
-        assert_eq!((hall.state(id), hall.stored(id).life.attempt), (state, 1), "nobody accepted it");
+        assert_eq!((hall.state(id), hall.stored(id).status.attempt), (state, 1), "nobody accepted it");
     }
 }
 
@@ -151,7 +154,7 @@ fn h10_only_types_that_are_external_have_it() {
     let not_external = |answer| matches!(answer, Err(Rejected::NotExternal(_)));
     assert!(not_external(hall.started("w", &held)));
     assert!(not_external(finish(&mut hall, id, None, value("1"))));
-    assert_eq!(hall.stored(id).life.state.name(), StateName::Assigned, "nothing was written");
+    assert_eq!(hall.stored(id).status.state.name(), StateName::Assigned, "nothing was written");
 }
 
 #[test]

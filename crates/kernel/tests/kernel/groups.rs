@@ -184,9 +184,9 @@ fn copies_are_one_member_and_the_first_success_ends_the_others() {
     hall.report("w", &first, passed()).unwrap();
     assert_eq!(group(&mut hall, id).counts, counts([0, 0, 1, 0, 0, 0]));
     let shown = hall.show(third).job;
-    assert_eq!(shown.life.state.name(), StateName::Cancelled);
+    assert_eq!(shown.status.state.name(), StateName::Cancelled);
     let text = format!("job {original}, a copy of it, has succeeded");
-    assert_eq!(shown.life.state.error().unwrap().explanation, text);
+    assert_eq!(shown.status.state.error().unwrap().explanation, text);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_cancelled_group_ends_every_job_of_it_and_says_why() {
     let failure = Failure::new("no_longer_wanted", "the branch is gone");
     hall.ask(Request::CancelGroup { id, failure: failure.clone() }).unwrap();
     for id in [jobs[1].id, jobs[2].id, host] {
-        assert_eq!(hall.show(id).job.life.state.error(), Some(&failure));
+        assert_eq!(hall.show(id).job.status.state.error(), Some(&failure));
     }
     assert_eq!(group(&mut hall, id).counts, counts([0, 1, 0, 0, 0, 2]));
     assert_eq!(hall.submit(in_group(id)).unwrap_err(), Rejected::GroupClosed(id));
@@ -243,7 +243,7 @@ fn a_cancel_of_many_goes_on_after_a_crash_and_explain_says_so_meanwhile() {
         hall.pump();
     }
     let cancelled = |hall: &Hall| {
-        hall.store.all_jobs().iter().filter(|job| job.life.state.name() == StateName::Cancelled).count()
+        hall.store.all_jobs().iter().filter(|job| job.status.state.name() == StateName::Cancelled).count()
     };
     assert_eq!(cancelled(&hall), 500);
     let last = jobs[1_199].id;

@@ -57,16 +57,16 @@ fn g6_every_way_to_end_is_one_commit_with_its_event() {
         let stored = hall.stored(id);
         assert_eq!(
             (terminal[0].state, terminal[0].rev),
-            (state, stored.life.rev),
+            (state, stored.status.rev),
             "the event is of the stored row"
         );
-        assert_eq!(told.last().unwrap().rev, stored.life.rev, "nothing follows");
+        assert_eq!(told.last().unwrap().rev, stored.status.rev, "nothing follows");
         assert_eq!(
-            stored.life.state.ended_at(),
-            Some(stored.life.updated_at),
+            stored.status.state.ended_at(),
+            Some(stored.status.updated_at),
             "with its end in the same write"
         );
-        assert_eq!(stored.life.state.error().is_some(), state != StateName::Succeeded);
+        assert_eq!(stored.status.state.error().is_some(), state != StateName::Succeeded);
     }
 }
 
@@ -76,13 +76,13 @@ fn h18_a_job_is_never_run_from_memory_alone() {
     let (first, second) = (hall.submit(job("t")).unwrap().id, hall.submit(job("t")).unwrap().id);
     let stored = hall.stored(first);
     let cancel = Failure::new("cancelled", "behind the kernel's back");
-    let Ok(Decision::Step(step)) = transition(&stored.life, &Event::Cancel(&cancel), hall.now.wall) else {
+    let Ok(Decision::Step(step)) = transition(&stored.status, &Event::Cancel(&cancel), hall.now.wall) else {
         panic!("not cancelled")
     };
     let change = Change {
         id: first,
-        expected: stored.life.rev,
-        life: step.life,
+        expected: stored.status.rev,
+        status: step.status,
         spec: None,
         past: None,
         want_spec: false,
@@ -179,14 +179,14 @@ fn h01_a_job_has_every_field_of_its_record() {
         ("mail", "to bob")
     );
     assert_eq!((record.spec.params.as_str(), record.spec.priority), ("[1,2]", -3));
-    assert_eq!((record.life.state.name(), record.life.state.error()), (StateName::Queued, None));
-    assert_eq!((record.life.attempt, record.life.run_at), (0, run_at));
-    assert_eq!((record.spec.created_at, record.life.updated_at), (hall.now.wall, hall.now.wall));
+    assert_eq!((record.status.state.name(), record.status.state.error()), (StateName::Queued, None));
+    assert_eq!((record.status.attempt, record.status.run_at), (0, run_at));
+    assert_eq!((record.spec.created_at, record.status.updated_at), (hall.now.wall, hall.now.wall));
     let held = hall.take_one("w");
     hall.report("w", &held, failed("bounced")).unwrap();
     let after = hall.stored(id);
-    assert_eq!((after.life.attempt, after.life.state.error().unwrap().reason.as_str()), (1, "bounced"));
-    assert!(after.life.updated_at > record.life.updated_at && after.life.run_at > run_at);
+    assert_eq!((after.status.attempt, after.status.state.error().unwrap().reason.as_str()), (1, "bounced"));
+    assert!(after.status.updated_at > record.status.updated_at && after.status.run_at > run_at);
     assert_eq!(after.spec.created_at, record.spec.created_at);
 }
 

@@ -176,7 +176,7 @@ fn two_dependencies_that_end_together_release_what_comes_after_exactly_once() {
                 assert_eq!(driven.released, 1, "after {:?}", orders.made);
             }
             let over =
-                held.iter().filter(|held| hall.stored(held.attempt.job).life.state.is_terminal()).count();
+                held.iter().filter(|held| hall.stored(held.attempt.job).status.state.is_terminal()).count();
             let state = hall.state(last);
             assert_eq!(state == StateName::Queued, over == 2, "{state} after {:?}", orders.made);
             if !orders.next() {
@@ -199,7 +199,7 @@ fn a_submit_behind_jobs_that_end_meanwhile_is_never_left_waiting() {
             let mut driven = drive(hall, requests, next);
             driven.run(&mut orders, true);
             let mut hall = driven.hall;
-            let over = [0, 1].map(|at: usize| hall.stored(held[at].attempt.job).life.state.is_terminal());
+            let over = [0, 1].map(|at: usize| hall.stored(held[at].attempt.job).status.state.is_terminal());
             let submitted = hall.store.jobs_now(&[next]).remove(0).is_some();
             let refused =
                 driven.answers.iter().any(|answer| matches!(answer, Err(Rejected::DependencyEnded { .. })));

@@ -9,19 +9,19 @@ use jobhall_kernel::{Answer, AttemptRef, Config, Effect, Mono, OpenedSession, Re
 fn h05_attempt_counts_accepted_claims() {
     let mut hall = Hall::new();
     let id = hall.submit(job("t")).unwrap().id;
-    assert_eq!(hall.show(id).job.life.attempt, 0);
+    assert_eq!(hall.show(id).job.status.attempt, 0);
     hall.take_one("w1");
     hall.pass(5_000);
-    let life = hall.show(id).job.life;
-    assert_eq!((life.claim, life.attempt, life.unaccepted), (1, 0, 1), "taken back, not counted");
+    let status = hall.show(id).job.status;
+    assert_eq!((status.claim, status.attempt, status.unaccepted), (1, 0, 1), "taken back, not counted");
     let second = hall.take_one("w2");
     hall.accept("w2", &second).unwrap();
-    let life = hall.show(id).job.life;
-    assert_eq!((life.claim, life.attempt, life.unaccepted), (2, 1, 0));
-    assert_eq!(life.state.name(), StateName::Accepted);
+    let status = hall.show(id).job.status;
+    assert_eq!((status.claim, status.attempt, status.unaccepted), (2, 1, 0));
+    assert_eq!(status.state.name(), StateName::Accepted);
     hall.progress("w2", &second).unwrap();
-    let life = hall.show(id).job.life;
-    assert_eq!((life.claim, life.attempt, life.state.name()), (2, 1, StateName::Running));
+    let status = hall.show(id).job.status;
+    assert_eq!((status.claim, status.attempt, status.state.name()), (2, 1, StateName::Running));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn ten_claims_in_a_row_that_nobody_accepts_crash_the_job() {
         hall.pass(5_000);
     }
     assert_eq!(hall.state(id), StateName::Crashed);
-    assert_eq!(hall.show(id).job.life.state.error().unwrap().reason, "unaccepted");
+    assert_eq!(hall.show(id).job.status.state.error().unwrap().reason, "unaccepted");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn l18_a_success_of_null_is_final_and_a_repeat_is_answered_alike() {
         assert_eq!(hall.report("w", &held, failed("no")), Err(Rejected::LeaseLost(held.attempt)));
         let other = Report::Succeeded(Json::value("\"other\"").unwrap());
         assert_eq!(hall.report("w", &held, other), Err(Rejected::LeaseLost(held.attempt)));
-        match hall.show(id).job.life.state {
+        match hall.show(id).job.status.state {
             jobhall_core::State::Succeeded(success) => assert_eq!(success.value.as_str(), value),
             other => panic!("{other:?}"),
         }
@@ -140,14 +140,14 @@ fn g8_lease_end_and_late_result_in_both_orders() {
         "the result came first"
     );
     assert_eq!(hall.state(id), StateName::Succeeded);
-    assert_eq!(hall.show(id).job.life.lost, 1);
+    assert_eq!(hall.show(id).job.status.lost, 1);
 }
 
 #[test]
 fn h04_the_error_is_empty_at_first_and_in_work_and_set_while_retrying() {
     let mut hall = Hall::new();
     let id = hall.submit(NewJob { retry: tries(2), ..job("t") }).unwrap().id;
-    let error = |hall: &mut Hall| hall.show(id).job.life.state.error().map(|error| error.reason.clone());
+    let error = |hall: &mut Hall| hall.show(id).job.status.state.error().map(|error| error.reason.clone());
     assert_eq!(error(&mut hall), None);
     let held = hall.take_one("w");
     hall.progress("w", &held).unwrap();
@@ -177,8 +177,8 @@ fn three_lost_leases_crash_a_job() {
         assert_eq!(hall.state(id), expected, "after {n}");
     }
     let shown = hall.show(id);
-    assert_eq!(shown.job.life.state.error().unwrap().reason, "too_many_lost_leases");
-    assert_eq!((shown.job.life.attempt, shown.job.life.lost), (3, 3));
+    assert_eq!(shown.job.status.state.error().unwrap().reason, "too_many_lost_leases");
+    assert_eq!((shown.job.status.attempt, shown.job.status.lost), (3, 3));
     let outcomes: Vec<_> = shown.past.iter().map(|past| past.outcome).collect();
     assert_eq!(outcomes, [Outcome::Lost, Outcome::Lost]);
 }
@@ -241,8 +241,8 @@ fn a_claim_that_crosses_a_disconnect_returns_uncounted() {
     hall.let_through();
     let Some(Ok(Answer::Submitted(submitted))) = hall.answers.remove(&ticket) else { panic!("no answer") };
     assert!(hall.assignments().is_empty());
-    let life = hall.show(submitted[0].id).job.life;
-    assert_eq!((life.state.name(), life.attempt, life.claim), (StateName::Queued, 0, 1));
+    let status = hall.show(submitted[0].id).job.status;
+    assert_eq!((status.state.name(), status.attempt, status.claim), (StateName::Queued, 0, 1));
 }
 
 fn reopen(
@@ -266,7 +266,7 @@ fn g7_after_a_restart_a_worker_has_one_full_lease_to_come_back() {
         hall.progress("w", held).unwrap();
     }
     hall.pass(1_500);
-    assert_eq!(hall.stored(ids[0]).life.state.name(), StateName::Running, "stored once it is old enough");
+    assert_eq!(hall.stored(ids[0]).status.state.name(), StateName::Running, "stored once it is old enough");
     let mut hall = hall.restart(Config::default());
     hall.pass(29_000);
     assert_eq!(hall.state(ids[0]), StateName::Running, "not lost by the restart");
@@ -309,7 +309,7 @@ fn closing_a_session_ends_its_leases_at_once() {
     hall.accept("w", &held).unwrap();
     hall.ask(Request::CloseSession { session }).unwrap();
     assert_eq!(hall.state(id), StateName::Retrying);
-    assert_eq!(hall.show(id).job.life.lost, 1);
+    assert_eq!(hall.show(id).job.status.lost, 1);
 }
 
 fn verdict(when: When, params: Option<&str>) -> Report {
@@ -323,9 +323,9 @@ fn h13_the_worker_may_say_when_and_with_which_params_to_try_again() {
     let id = hall.submit(NewJob { retry: tries(3), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, verdict(When::Snooze(600_000), Some("[1]"))).unwrap();
-    let life = hall.show(id).job.life;
-    assert_eq!((life.attempt, life.snoozed, life.tries()), (1, 1, 0));
-    assert_eq!(life.run_at, hall.now.wall.plus_ms(600_000));
+    let status = hall.show(id).job.status;
+    assert_eq!((status.attempt, status.snoozed, status.tries()), (1, 1, 0));
+    assert_eq!(status.run_at, hall.now.wall.plus_ms(600_000));
     hall.pass(600_000);
     let held = hall.take_one("w");
     assert_eq!((held.number, held.spec.params.as_str()), (2, "[1]"));
@@ -349,7 +349,7 @@ fn h13_the_worker_may_end_the_job_with_its_error_though_attempts_are_left() {
     let held = hall.take_one("w");
     let answer = hall.report("w", &held, verdict(When::Never, None));
     assert_eq!(answer, Ok(Answer::State(StateName::Failed)));
-    assert_eq!(hall.show(id).job.life.state.error().map(|error| error.reason.as_str()), Some("x"));
+    assert_eq!(hall.show(id).job.status.state.error().map(|error| error.reason.as_str()), Some("x"));
     let once = hall.submit(NewJob { retry: tries(1), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, failed("no")).unwrap();
@@ -427,5 +427,5 @@ fn a_job_that_ends_while_it_is_being_read_is_shown_all_the_same() {
     hall.let_through();
     assert_eq!(hall.answers.remove(&cancel), Some(Ok(Answer::State(StateName::Cancelled))));
     let Some(Ok(Answer::Shown(shown))) = hall.answers.remove(&show) else { panic!("not shown") };
-    assert_eq!((shown.job.life.state.name(), shown.past.len()), (StateName::Cancelled, 1));
+    assert_eq!((shown.job.status.state.name(), shown.past.len()), (StateName::Cancelled, 1));
 }

@@ -12,10 +12,10 @@ fn l15_a_job_that_waits_is_given_to_the_vacancy_that_comes() {
     assert_eq!(hall.state(submitted.id), StateName::Queued);
     let assignment = hall.take_one("w");
     assert_eq!(assignment.attempt.job, submitted.id);
-    assert_eq!(hall.stored(submitted.id).life.state.name(), StateName::Assigned);
+    assert_eq!(hall.stored(submitted.id).status.state.name(), StateName::Assigned);
     let answer = hall.report("w", &assignment, passed());
     assert_eq!(answer, Ok(Answer::State(StateName::Succeeded)));
-    assert_eq!(hall.stored(submitted.id).life.state.name(), StateName::Succeeded);
+    assert_eq!(hall.stored(submitted.id).status.state.name(), StateName::Succeeded);
     assert_eq!(hall.kernel.open_count(), 0);
 }
 
@@ -30,7 +30,7 @@ fn l15_a_new_job_wakes_a_waiting_vacancy_at_once_in_one_write() {
     assert_eq!(assignments.len(), 1);
     assert_eq!((assignments[0].0, assignments[0].1.attempt.job), (session, submitted.id));
     let stored = hall.stored(submitted.id);
-    assert_eq!(stored.life.state.name(), StateName::Assigned);
+    assert_eq!(stored.status.state.name(), StateName::Assigned);
     assert_eq!(hall.store.feed_now(0, 100).rows.len(), 1, "insert and claim are one commit");
 }
 
@@ -41,7 +41,7 @@ fn h02_h05_a_failed_attempt_is_tried_again_after_its_backoff() {
     let assignment = hall.take_one("w1");
     assert_eq!(hall.report("w1", &assignment, failed("no")), Ok(Answer::State(StateName::Retrying)));
     let shown = hall.show(id);
-    assert_eq!((shown.job.life.attempt, shown.past.len()), (1, 1));
+    assert_eq!((shown.job.status.attempt, shown.past.len()), (1, 1));
     let session = hall.worker("w2", "");
     hall.vacancy(session, 1);
     assert!(hall.assignments().is_empty(), "not before its backoff is over");
@@ -51,5 +51,5 @@ fn h02_h05_a_failed_attempt_is_tried_again_after_its_backoff() {
     assert_eq!(assignments[0].1.number, 2);
     let answer = hall.report("w2", &assignments[0].1, failed("no"));
     assert_eq!(answer, Ok(Answer::State(StateName::Failed)));
-    assert_eq!(hall.show(id).job.life.attempt, 2);
+    assert_eq!(hall.show(id).job.status.attempt, 2);
 }

@@ -110,7 +110,7 @@ fn l14_a_job_has_one_assignment_however_many_vacancies_race() {
     }
     hall.let_through();
     assert_eq!(hall.assignments().len(), 1);
-    assert_eq!(hall.stored(id).life.claim, 1);
+    assert_eq!(hall.stored(id).status.claim, 1);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_job_never_starts_early_and_starts_when_its_time_comes() {
     hall.pass(1);
     assert_eq!(hall.assignments().len(), 1);
     let default = hall.submit(job("t")).unwrap().id;
-    assert_eq!(hall.show(default).job.life.run_at, hall.now.wall, "the default is now");
+    assert_eq!(hall.show(default).job.status.run_at, hall.now.wall, "the default is now");
 }
 
 #[test]

@@ -410,9 +410,10 @@ fn an_attempt_that_waits_for_others_uses_nothing() {
     accepted(&mut hall, "w");
     // As a restart finds it, while its sub-jobs run.
     let mut job = hall.stored(parent);
-    let jobhall_core::State::Assigned(held) = job.life.state else { panic!("{:?}", job.life.state) };
+    let jobhall_core::State::Assigned(held) = job.status.state else { panic!("{:?}", job.status.state) };
     let (on, since) = (jobhall_core::WaitFor::Jobs, hall.now.wall);
-    job.life.state = jobhall_core::State::Waiting(Box::new(jobhall_core::Waiting { held: *held, on, since }));
+    job.status.state =
+        jobhall_core::State::Waiting(Box::new(jobhall_core::Waiting { held: *held, on, since }));
     hall.kernel = jobhall_kernel::Kernel::new(Config::default(), hall.now, crate::rig::chance());
     hall.kernel.restore(job);
     hall.kernel.begin();
@@ -460,7 +461,7 @@ fn every_reason_of_resources_is_explained() {
     assert!(text.contains(kept), "{text}");
     let assignment = Request::Cancel { id: first, failure: jobhall_core::Failure::new("cancelled", "") };
     hall.ask(assignment).unwrap();
-    let held = hall.show(first).job.life.state.held().unwrap().lease.id;
+    let held = hall.show(first).job.status.state.leased().unwrap().lease.id;
     let attempt = jobhall_core::AttemptId { job: first, claim: 1 };
     let report = Request::Report {
         of: AttemptRef { worker: crate::rig::worker("small"), attempt, lease: held },

@@ -394,7 +394,7 @@ impl Hall {
 
     pub fn state(&mut self, id: JobId) -> StateName {
         let now = self.now.wall;
-        self.show(id).job.life.name(now)
+        self.show(id).job.status.name(now)
     }
 
     pub fn stored(&self, id: JobId) -> Job {

@@ -80,7 +80,7 @@ fn made(hall: &Hall) -> Vec<Job> {
 
 /// The ticks that have jobs, as their starts tell.
 fn starts(hall: &Hall) -> Vec<Time> {
-    made(hall).iter().map(|job| job.life.run_at).collect()
+    made(hall).iter().map(|job| job.status.run_at).collect()
 }
 
 fn down(hall: Hall, ms: u64) -> Hall {
@@ -255,7 +255,7 @@ fn a_key_lets_ticks_join_and_reject_lets_them_pass() {
         assert_eq!(made(&hall).len(), jobs, "{on_duplicate:?}");
         let mut hall = down(hall, 4 * HOUR);
         assert_eq!(shown(&mut hall).next_tick, Some(at(9)), "each was seen to: {on_duplicate:?}");
-        let open = made(&hall).iter().filter(|job| !job.life.state.is_terminal()).count();
+        let open = made(&hall).iter().filter(|job| !job.status.state.is_terminal()).count();
         assert_eq!(open, 1, "{on_duplicate:?}");
     }
 }

@@ -17,7 +17,7 @@ fn a_waiting_attempt_gives_its_slot_to_its_sub_job_and_goes_on_after_it() {
     let other = hall.submit(job("x")).unwrap().id;
     assert_eq!(hall.assignments().len(), 0, "the only slot is taken");
     let ticket = hall.wait("w", &held);
-    assert_eq!(hall.stored(parent).life.state.name(), StateName::Waiting, "durably");
+    assert_eq!(hall.stored(parent).status.state.name(), StateName::Waiting, "durably");
     slots.look(&mut hall);
     assert_eq!(slots.has(), [parent, child.id]);
     let Why::WaitsForJobs { jobs, open: 1 } = &hall.explain(parent).why[0] else {
@@ -147,7 +147,7 @@ fn the_end_of_a_parent_cancels_what_nobody_else_wants() {
     hall.report("w", &first, passed()).unwrap();
     assert_eq!(hall.state(one), StateName::Succeeded);
     assert_eq!(hall.state(own), StateName::Cancelled);
-    let error = hall.show(own).job.life.state.error().unwrap().clone();
+    let error = hall.show(own).job.status.state.error().unwrap().clone();
     assert_eq!(
         (error.reason.as_str(), error.explanation),
         ("parent_ended", format!("job {one}, which requested it, has ended"))
@@ -280,9 +280,9 @@ fn an_attempt_that_comes_to_wait_for_itself_while_it_waits_fails() {
     assert_eq!(hall.state(own), StateName::Waiting);
     assert_eq!(hall.call("w", &held, "two", keyed("p", "own")).unwrap().id, own, "it joins itself");
     hall.wait("w", &held);
-    let life = hall.show(own).job.life;
-    let error = life.state.error().unwrap();
-    assert_eq!((life.state.name(), error.reason.as_str()), (StateName::Failed, "wait_cycle"));
+    let status = hall.show(own).job.status;
+    let error = status.state.error().unwrap();
+    assert_eq!((status.state.name(), error.reason.as_str()), (StateName::Failed, "wait_cycle"));
 }
 
 #[test]
@@ -296,9 +296,9 @@ fn jobs_that_wait_for_each_other_are_found_and_the_youngest_fails() {
     let waiting = hall.wait("w", &first);
     assert_eq!(hall.state(one), StateName::Waiting);
     let lost = hall.wait("w", &second);
-    let life = hall.show(two).job.life;
-    let error = life.state.error().unwrap();
-    assert_eq!((life.state.name(), error.reason.as_str()), (StateName::Failed, "wait_cycle"));
+    let status = hall.show(two).job.status;
+    let error = status.state.error().unwrap();
+    assert_eq!((status.state.name(), error.reason.as_str()), (StateName::Failed, "wait_cycle"));
     assert_eq!(error.explanation, format!("job {two} waits for job {one} waits for job {two}"));
     assert_eq!(answered(&mut hall, lost), Some(Err(Rejected::LeaseLost(second.attempt))));
     assert!(
@@ -316,9 +316,9 @@ fn an_attempt_that_waits_for_a_job_that_depends_on_its_own_fails() {
     let dependent = NewJob { after: vec![After::Job(parent)], ..job("c") };
     let child = hall.call("w", &held, "one", dependent).unwrap().id;
     hall.wait("w", &held);
-    let life = hall.show(parent).job.life;
-    let error = life.state.error().unwrap();
-    assert_eq!((life.state.name(), error.reason.as_str()), (StateName::Failed, "wait_cycle"));
+    let status = hall.show(parent).job.status;
+    let error = status.state.error().unwrap();
+    assert_eq!((status.state.name(), error.reason.as_str()), (StateName::Failed, "wait_cycle"));
     assert_eq!(error.explanation, format!("job {parent} waits for job {child} waits for job {parent}"));
 }
 
@@ -383,7 +383,7 @@ fn retention_keeps_the_sub_jobs_of_an_open_parent() {
         hall.pass(20_000);
         hall.ask(Request::Renew { session: hall.sessions[0] }).unwrap();
     }
-    assert_eq!(hall.stored(child).life.state.name(), StateName::Succeeded, "its parent may ask again");
+    assert_eq!(hall.stored(child).status.state.name(), StateName::Succeeded, "its parent may ask again");
     hall.report("w", &held, passed()).unwrap();
     hall.pass(70_000);
     assert_eq!(hall.store.jobs_now(&[child]), [None]);

@@ -111,8 +111,8 @@ fn h12_the_last_attempt_that_takes_too_long_ends_the_job() {
     let (id, held) = running(&mut hall, NewJob { retry: tries(1), ..limited(Some(2_000), None) });
     pass(&mut hall, 2_000);
     hall.report("w", &held, Report::Cancelled).unwrap();
-    let life = hall.show(id).job.life;
-    assert_eq!((life.state.name(), life.state.outcome()), (StateName::Crashed, Some(Outcome::TimedOut)));
+    let status = hall.show(id).job.status;
+    assert_eq!((status.state.name(), status.state.outcome()), (StateName::Crashed, Some(Outcome::TimedOut)));
 }
 
 #[test]

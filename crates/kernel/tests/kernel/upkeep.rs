@@ -216,7 +216,7 @@ fn a_claim_that_cannot_be_stored_is_made_later() {
     assert!(hall.assignments().is_empty());
     hall.pass(1);
     assert_eq!(hall.assignments()[0].1.attempt.job, id);
-    assert_eq!(hall.stored(id).life.claim, 1);
+    assert_eq!(hall.stored(id).status.claim, 1);
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn counted(hall: &mut Hall, state: StateName) -> u64 {
 }
 
 fn run_at(hall: &mut Hall, id: JobId) -> Time {
-    hall.show(id).job.life.run_at
+    hall.show(id).job.status.run_at
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_job_in_an_open_window_is_born_assigned() {
     let closed = hall.submit(in_windows("14:00-15:00")).unwrap().id;
     let assigned: Vec<_> = hall.assignments().iter().map(|(_, one)| one.attempt.job).collect();
     assert_eq!(assigned, [open]);
-    assert_eq!(hall.stored(open).life.rev, 2, "one write");
+    assert_eq!(hall.stored(open).status.rev, 2, "one write");
     assert_eq!(hall.state(closed), StateName::Scheduled);
 }
 
@@ -242,20 +242,20 @@ fn a_release_that_is_stored_leaves_the_time_that_was_asked_for() {
     let first = hall.submit(job("first")).unwrap().id;
     let behind = NewJob { after: vec![After::Job(first)], ..in_windows("12:00-13:00") };
     let id = hall.submit(behind).unwrap().id;
-    let asked = hall.stored(id).life.run_at;
+    let asked = hall.stored(id).status.run_at;
     let held = hall.take_one("w");
     hall.report("w", &held, passed()).unwrap();
     hall.pass(2_000);
-    assert_eq!(hall.stored(id).life.state.name(), StateName::Queued, "its release is stored");
+    assert_eq!(hall.stored(id).status.state.name(), StateName::Queued, "its release is stored");
     assert_eq!(run_at(&mut hall, id), at(12, 0));
-    assert_eq!(hall.stored(id).life.run_at, asked, "the opening follows from it, and is not stored");
+    assert_eq!(hall.stored(id).status.run_at, asked, "the opening follows from it, and is not stored");
 }
 
 #[test]
 fn hold_release_and_edit_leave_the_time_that_was_stored() {
     let mut hall = hall_at(8, 0);
     let id = hall.submit(in_windows("12:00-13:00")).unwrap().id;
-    let stored = hall.stored(id).life.run_at;
+    let stored = hall.stored(id).status.run_at;
     hall.pass(6 * HOUR);
     assert_eq!(run_at(&mut hall, id), at(36, 0), "nobody took it today");
     let edit = |windows: &str| {
@@ -264,7 +264,7 @@ fn hold_release_and_edit_leave_the_time_that_was_stored() {
     };
     for request in [Request::Hold { id }, Request::Release { id }, edit("20:00-21:00")] {
         hall.ask(request).unwrap();
-        assert_eq!(hall.stored(id).life.run_at, stored, "where its windows moved it is not stored");
+        assert_eq!(hall.stored(id).status.run_at, stored, "where its windows moved it is not stored");
     }
     assert_eq!(run_at(&mut hall, id), at(20, 0), "today, although it had been moved to tomorrow");
 }

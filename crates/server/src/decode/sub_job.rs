@@ -63,7 +63,7 @@ pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>,
 
 fn state_of(job: &jobhall_core::Job, now: Time) -> Result<SubJobState, ApiError> {
     let wire::Job { id, state, result, error, .. } = to_wire::job(job, now)?;
-    let outcome = job.life.state.outcome().map(|outcome| outcome.to_string());
+    let outcome = job.status.state.outcome().map(|outcome| outcome.to_string());
     Ok(SubJobState { id, state, outcome, result, left_out: false, error })
 }
 

@@ -158,7 +158,7 @@ fn note(record: &mut Record, tally: Tally, next: Option<JobId>) {
 
 /// Changes the jobs of a page; retries what the store could not do.
 async fn change(app: &App, operation: &Operation, jobs: Vec<Job>) -> Result<Tally, Rejected> {
-    let applies = |job: &Job| job.life.state.is_terminal() != (operation.verb == Verb::Cancel);
+    let applies = |job: &Job| job.status.state.is_terminal() != (operation.verb == Verb::Cancel);
     let (mut left, others): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(applies);
     let mut tally = Tally { skipped: others.len() as u64, ..Tally::default() };
     for tried in 1.. {

@@ -84,11 +84,11 @@ pub(super) async fn of_job(
     // The watch starts before the read, so that no change between them is missed.
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
     let shown = visibility::shown(&app, &who, id).await?;
-    let life = &shown.job.life;
+    let status = &shown.job.status;
     let beyond = asked.is_some_and(|asked| asked > end);
-    let tells = asked.is_none() || beyond || life.state.is_terminal();
-    let first = First { beyond, state: tells.then(|| life.name(now())) };
-    let seen_rev = if tells { life.rev } else { 0 };
+    let tells = asked.is_none() || beyond || status.state.is_terminal();
+    let first = First { beyond, state: tells.then(|| status.name(now())) };
+    let seen_rev = if tells { status.rev } else { 0 };
     Ok(open(&app, Telling { watch, job: Some(id), seen_rev }, Eyes::new(app.store.clone(), who), first))
 }
 
@@ -216,8 +216,8 @@ impl Telling {
     /// The missed events may include the end of the job, so the job is read. If it was deleted, the stream ends.
     async fn anew(&mut self, engine: &Engine, id: JobId, position: u64) -> (String, bool) {
         let Ok(shown) = engine.show(id).await else { return (reset(position), true) };
-        let state = shown.job.life.name(now());
-        self.seen_rev = shown.job.life.rev;
+        let state = shown.job.status.name(now());
+        self.seen_rev = shown.job.status.rev;
         (reset(position) + &event(Some(position), id, state), state.is_terminal())
     }
 

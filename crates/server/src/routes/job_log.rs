@@ -67,7 +67,7 @@ pub(super) async fn log(
 
 /// The claims of all attempts, oldest first.
 fn claims(shown: &Shown) -> Vec<u32> {
-    let last = shown.job.life.state.lease().map(|_| shown.job.life.claim);
+    let last = shown.job.status.state.lease().map(|_| shown.job.status.claim);
     shown.past.iter().map(|past| past.claim).chain(last).collect()
 }
 
@@ -229,7 +229,7 @@ async fn first_attempt(app: &App, id: JobId) -> Result<Option<AttemptId>, ApiErr
     loop {
         let shown = app.engine.show(id).await?;
         let found = attempt(&shown, None)?;
-        if found.is_some() || shown.job.life.state.is_terminal() {
+        if found.is_some() || shown.job.status.state.is_terminal() {
             return Ok(found);
         }
         tokio::time::sleep(LOOK).await;
@@ -239,6 +239,6 @@ async fn first_attempt(app: &App, id: JobId) -> Result<Option<AttemptId>, ApiErr
 /// Whether the attempt has ended.
 async fn is_over(app: &App, attempt: AttemptId) -> Result<bool, ApiError> {
     let shown = app.engine.show(attempt.job).await?;
-    let life = &shown.job.life;
-    Ok(life.claim != attempt.claim || life.state.held().is_none())
+    let status = &shown.job.status;
+    Ok(status.claim != attempt.claim || status.state.leased().is_none())
 }

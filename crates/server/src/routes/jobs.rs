@@ -33,9 +33,9 @@ pub(super) async fn show(
 
 /// The attempt whose artifact may be the result: one that succeeded without a value.
 fn may_have_large_result(job: &Job) -> Option<AttemptId> {
-    match &job.life.state {
+    match &job.status.state {
         JobState::Succeeded(success) if success.value.as_str() == "null" => {
-            Some(AttemptId { job: job.id, claim: job.life.claim })
+            Some(AttemptId { job: job.id, claim: job.status.claim })
         }
         _ => None,
     }
@@ -106,12 +106,12 @@ pub(super) async fn result(
     {
         return artifacts::content(&app, &artifact, &method, &headers).await;
     }
-    match &shown.job.life.state {
+    match &shown.job.status.state {
         JobState::Succeeded(success) => {
             Ok(error::body("application/json", success.value.as_str().to_owned()))
         }
         _ => {
-            let state = shown.job.life.name(now());
+            let state = shown.job.status.name(now());
             Err(ApiError::new(Code::Conflict, format!("job {id} is {state} and has no result")))
         }
     }

@@ -67,6 +67,6 @@ async fn meant(app: &App, who: &Identity, job_type: &TypeName, key: &Key) -> Res
 }
 
 fn is_live(job: &Job) -> bool {
-    let state = job.life.state.name();
+    let state = job.status.state.name();
     [StateName::Assigned, StateName::Accepted, StateName::Running, StateName::Waiting].contains(&state)
 }

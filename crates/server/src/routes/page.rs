@@ -163,13 +163,13 @@ fn workers(workers: &[Worker]) -> String {
 
 fn failed(jobs: &[Job]) -> String {
     let row = |job: &Job| {
-        let reason = job.life.state.error().map(|error| error.reason.clone());
+        let reason = job.status.state.error().map(|error| error.reason.clone());
         vec![
             job.id.to_string(),
-            job.life.state.name().to_string(),
+            job.status.state.name().to_string(),
             job.spec.job_type.to_string(),
             reason.unwrap_or_default(),
-            job.life.state.ended_at().map(|at| Timestamp(at).to_string()).unwrap_or_default(),
+            job.status.state.ended_at().map(|at| Timestamp(at).to_string()).unwrap_or_default(),
         ]
     };
     let rows: Vec<_> = jobs.iter().map(row).collect();

@@ -144,7 +144,7 @@ impl Checker {
             }
             (Request::Cancel { id, .. }, Rejected::Event(refusal)) => {
                 let row = shelf.row(*id);
-                let done = row.is_some_and(|row| matches!(row.life.state, State::Cancelled(_)));
+                let done = row.is_some_and(|row| matches!(row.status.state, State::Cancelled(_)));
                 self.must(!done, Invariant::Cancel, &[*id], || {
                     format!("job {id} is cancelled, but a repeated cancel is refused: {refusal}")
                 });
@@ -180,7 +180,7 @@ impl Checker {
     /// An attempt that is notified that its wait is over waits for no open job.
     fn waited(&mut self, shelf: &impl Shelf, parent: JobId, jobs: &[JobId]) {
         for &id in jobs {
-            let open = shelf.row(id).is_some_and(|row| !row.life.state.is_terminal());
+            let open = shelf.row(id).is_some_and(|row| !row.status.state.is_terminal());
             self.must(!open, Invariant::Answer, &[parent, id], || {
                 format!("job {parent} is notified to continue, but job {id} is open")
             });
@@ -189,10 +189,10 @@ impl Checker {
 
     fn cancel_known(&mut self, shelf: &impl Shelf, id: JobId, state: StateName) {
         let row = shelf.row(id);
-        let held = row.as_ref().and_then(|row| row.life.state.held());
+        let held = row.as_ref().and_then(|row| row.status.state.leased());
         let good = match &row {
             Some(row) => {
-                matches!(row.life.state, State::Cancelled(_)) || held.is_some_and(|h| h.is_cancelled())
+                matches!(row.status.state, State::Cancelled(_)) || held.is_some_and(|h| h.is_cancelled())
             }
             None => self.removed.contains(&id),
         };
@@ -222,8 +222,8 @@ impl Checker {
             return;
         }
         let Some(row) = self.rows.get(&attempt.job) else { return };
-        let held = row.life.state.held();
-        let current = row.life.claim == attempt.claim
+        let held = row.status.state.leased();
+        let current = row.status.claim == attempt.claim
             && held.is_some_and(|held| held.lease.id == lease && held.lease.worker == *worker);
         self.must(current, Invariant::Lease, &[attempt.job], || {
             format!("a message of {worker} about {attempt} is accepted, but it does not hold the lease")
@@ -233,16 +233,16 @@ impl Checker {
     fn shown(&mut self, shelf: &impl Shelf, id: JobId, shown: &Shown) {
         self.must(shown.job.id == id, Invariant::Answer, &[id], || format!("shows job {}", shown.job.id));
         let Some(row) = shelf.row(id) else { return };
-        if row.life.state.is_terminal() && shown.job.life.state.is_terminal() {
+        if row.status.state.is_terminal() && shown.job.status.state.is_terminal() {
             let past = shelf.attempts(id);
-            let same = shown.job.life == row.life && shown.job.spec.params == row.spec.params;
+            let same = shown.job.status == row.status && shown.job.spec.params == row.spec.params;
             self.must(same, Invariant::Stored, &[id], || format!("shows {:?}, stored is {row:?}", shown.job));
             self.must(shown.past == past, Invariant::Stored, &[id], || {
                 format!("shows {} ended attempts of job {id}, stored are {}", shown.past.len(), past.len())
             });
         }
-        self.must(shown.job.life.rev + 4 > row.life.rev || !self.exact, Invariant::Stored, &[id], || {
-            format!("shows rev {} of job {id}, stored is {}", shown.job.life.rev, row.life.rev)
+        self.must(shown.job.status.rev + 4 > row.status.rev || !self.exact, Invariant::Stored, &[id], || {
+            format!("shows rev {} of job {id}, stored is {}", shown.job.status.rev, row.status.rev)
         });
     }
 }

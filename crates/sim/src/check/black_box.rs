@@ -188,7 +188,7 @@ impl BlackBox {
     /// The rows are in the last states of the feed.
     fn feed_and_rows(&mut self, last: &BTreeMap<JobId, FeedEntry>) {
         for (id, entry) in last {
-            let row = self.stored.jobs.get(id).map(|job| (job.life.state.name(), job.life.rev));
+            let row = self.stored.jobs.get(id).map(|job| (job.status.state.name(), job.status.rev));
             self.checker.must(row.is_some(), Invariant::Stored, &[*id], || {
                 format!("job {id} was stored and is missing")
             });
@@ -213,13 +213,13 @@ impl BlackBox {
                 format!("{id}-{} began before the end of {id}-{}", pair[1].number, pair[0].number)
             });
         }
-        let fits = claims.last().is_none_or(|last| last.number <= job.life.claim);
+        let fits = claims.last().is_none_or(|last| last.number <= job.status.claim);
         self.checker
             .must(fits, Invariant::Lease, &[id], || format!("job {id} has claims with future numbers"));
         let counted = u32::try_from(claims.len()).unwrap_or(u32::MAX);
-        let silent = matches!(&job.life.state, State::Cancelled(defeat) if defeat.outcome == Outcome::Lost);
-        self.checker.must(job.life.attempt == counted || silent, Invariant::Lease, &[id], || {
-            format!("job {id} counts {} attempts and has {counted}", job.life.attempt)
+        let silent = matches!(&job.status.state, State::Cancelled(defeat) if defeat.outcome == Outcome::Lost);
+        self.checker.must(job.status.attempt == counted || silent, Invariant::Lease, &[id], || {
+            format!("job {id} counts {} attempts and has {counted}", job.status.attempt)
         });
         for Claim { number, end, ended_at, .. } in claims {
             let new = self.checker.leases.insert(end.lease);
@@ -245,8 +245,8 @@ impl BlackBox {
         let Some(job) = self.stored.jobs.get(&id) else {
             return self.checker.fail(Invariant::Stored, &[id], format!("{attempt} is assigned, not stored"));
         };
-        self.checker.must(attempt.claim <= job.life.claim, Invariant::Lease, &[id], || {
-            format!("{attempt} is assigned, but job {id} was claimed {} times", job.life.claim)
+        self.checker.must(attempt.claim <= job.status.claim, Invariant::Lease, &[id], || {
+            format!("{attempt} is assigned, but job {id} was claimed {} times", job.status.claim)
         });
         let claims = claims(&self.stored, job);
         let known = claims.iter().find(|claim| claim.number == attempt.claim);
@@ -270,11 +270,11 @@ fn claims(stored: &Stored, job: &Job) -> Vec<Claim> {
         ended_at: Some(past.ended_at),
         end: End { lease: past.lease, worker: past.worker.clone(), by: by_past(past) },
     });
-    let last = job.life.state.lease().map(|lease| Claim {
-        number: job.life.claim,
+    let last = job.status.state.lease().map(|lease| Claim {
+        number: job.status.claim,
         assigned_at: lease.assigned_at,
-        ended_at: job.life.state.ended_at(),
-        end: End { lease: lease.id, worker: lease.worker.clone(), by: by_last(&job.life.state) },
+        ended_at: job.status.state.ended_at(),
+        end: End { lease: lease.id, worker: lease.worker.clone(), by: by_last(&job.status.state) },
     });
     past.chain(last).collect()
 }

@@ -37,10 +37,10 @@ impl Checker {
         // A job without open dependencies may have been released only in memory.
         let mut released: BTreeMap<QueueName, u64> = BTreeMap::new();
         let mut released_ahead = 0;
-        for job in self.rows.values().filter(|job| !job.life.state.is_terminal()) {
+        for job in self.rows.values().filter(|job| !job.status.state.is_terminal()) {
             let queue = found.entry(job.spec.queue.clone()).or_default();
-            match job.life.state {
-                State::Queued(_) if job.life.attempt > 0 => queue.retrying += 1,
+            match job.status.state {
+                State::Queued(_) if job.status.attempt > 0 => queue.retrying += 1,
                 State::Queued(_) => {
                     queue.fresh += 1;
                     ahead += u64::from(calendar::start_of(job, self.now.wall) > self.now.wall);

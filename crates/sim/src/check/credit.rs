@@ -72,7 +72,7 @@ impl Checker {
         let Some(committed) = committed else { return };
         let stored = units.iter().zip(&committed.results).filter(|(_, result)| result.is_ok());
         for change in stored.flat_map(|(unit, _)| &unit.changes) {
-            if waits(&change.life) {
+            if waits(&change.status) {
                 self.credit.waiting.insert(change.id);
             } else {
                 self.waits_no_more(change.id);
@@ -97,7 +97,7 @@ impl Checker {
 
     /// After a restart of the server: attempts that are stored as waiting lend their slots.
     pub(super) fn lend_again(&mut self) {
-        let waiting = self.rows.values().filter(|row| waits(&row.life)).map(|row| row.id);
+        let waiting = self.rows.values().filter(|row| waits(&row.status)).map(|row| row.id);
         self.credit.waiting = waiting.collect();
     }
 
@@ -110,13 +110,13 @@ impl Checker {
     pub(super) fn credit_of_claims(&mut self, units: &[Unit]) {
         for unit in units {
             let changed = unit.changes.iter().filter(|change| {
-                self.rows.get(&change.id).is_some_and(|row| change.life.claim > row.life.claim)
+                self.rows.get(&change.id).is_some_and(|row| change.status.claim > row.status.claim)
             });
-            let changed = changed.map(|change| (change.id, &change.life));
-            let new = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
-            let claims = changed.chain(new).filter_map(|(id, life)| {
-                let held = life.state.held()?;
-                Some((AttemptId { job: id, claim: life.claim }, held.lease.worker.clone()))
+            let changed = changed.map(|change| (change.id, &change.status));
+            let new = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.status));
+            let claims = changed.chain(new).filter_map(|(id, status)| {
+                let held = status.state.leased()?;
+                Some((AttemptId { job: id, claim: status.claim }, held.lease.worker.clone()))
             });
             for (attempt, worker) in claims.collect::<Vec<_>>() {
                 let allowed = self.allowance(&worker);
@@ -150,6 +150,6 @@ impl Checker {
 }
 
 /// Whether an attempt waits for jobs.
-fn waits(life: &JobStatus) -> bool {
-    matches!(life.state, State::Waiting(_)) && life.state.held().is_some()
+fn waits(status: &JobStatus) -> bool {
+    matches!(status.state, State::Waiting(_)) && status.state.leased().is_some()
 }

@@ -12,9 +12,9 @@ impl Checker {
     pub(super) fn after_all(&mut self, units: &[Unit]) {
         for unit in units {
             let changed = unit.changes.iter().filter_map(|change| {
-                self.rows.get(&change.id).filter(|row| change.life.claim > row.life.claim).cloned()
+                self.rows.get(&change.id).filter(|row| change.status.claim > row.status.claim).cloned()
             });
-            let new = unit.inserts.iter().filter(|insert| insert.job.life.claim > 0);
+            let new = unit.inserts.iter().filter(|insert| insert.job.status.claim > 0);
             let claimed: Vec<Job> = changed.chain(new.map(|insert| insert.job.clone())).collect();
             for job in claimed {
                 self.is_free(&job, "claimed");
@@ -29,7 +29,7 @@ impl Checker {
     pub(super) fn is_free(&mut self, job: &Job, what: &str) {
         let id = job.id;
         if let Some(before) = job.spec.after.iter().find(|before| !self.is_met(job, **before)) {
-            let state = self.rows.get(before).map(|row| row.life.state.name());
+            let state = self.rows.get(before).map(|row| row.status.state.name());
             let text = format!("job {id} is {what}, but depends on job {before}, which is {state:?}");
             self.fail(Invariant::Dependency, &[id, *before], text);
         }
@@ -37,7 +37,7 @@ impl Checker {
 
     /// Whether a dependency is met. Of a removed job only the fact that it ended is known.
     fn is_met(&self, job: &Job, before: JobId) -> bool {
-        match self.rows.get(&before).map(|row| row.life.state.name()) {
+        match self.rows.get(&before).map(|row| row.status.state.name()) {
             None => true,
             Some(StateName::Succeeded) => true,
             Some(state) => state.is_terminal() && job.spec.after_any,
@@ -54,7 +54,7 @@ impl Checker {
         let id = job.id;
         let cancelled = defeat.failure.reason == "dependency_cancelled";
         let caused = job.spec.after.iter().any(|before| {
-            let state = self.rows.get(before).map(|row| row.life.state.name());
+            let state = self.rows.get(before).map(|row| row.status.state.name());
             match state {
                 Some(StateName::Cancelled) => cancelled,
                 Some(StateName::Failed | StateName::Crashed) => !cancelled,

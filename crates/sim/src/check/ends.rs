@@ -62,38 +62,38 @@ impl Checker {
     /// Checks the effect of a transition on the lease.
     pub(super) fn lease_moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
-        match (before.life.state.held(), after.life.state.held()) {
+        match (before.status.state.leased(), after.status.state.leased()) {
             (None, Some(held)) => {
-                self.base.insert(id, before.life.attempt);
+                self.base.insert(id, before.status.attempt);
                 let (new, claimed) =
-                    (self.leases.insert(held.lease.id), after.life.claim > before.life.claim);
+                    (self.leases.insert(held.lease.id), after.status.claim > before.status.claim);
                 self.must(new && claimed, Invariant::Lease, &[id], || {
-                    format!("job {id} is leased without a new claim and lease: {:?}", after.life)
+                    format!("job {id} is leased without a new claim and lease: {:?}", after.status)
                 });
             }
             (Some(old), Some(new)) => {
                 let same = old.lease.id == new.lease.id
                     && old.lease.worker == new.lease.worker
-                    && before.life.claim == after.life.claim
+                    && before.status.claim == after.status.claim
                     && (!old.is_cancelled() || new.is_cancelled());
                 self.must(same, Invariant::Lease, &[id], || {
                     format!("job {id} changed its holder without a claim: {old:?} to {new:?}")
                 });
             }
             (Some(held), None) => self.lease_ended(held, before, after),
-            (None, None) if until(&before.life).is_some() => self.external_moved(before, after),
+            (None, None) if until(&before.status).is_some() => self.external_moved(before, after),
             (None, None) => {}
         }
         self.outcome_kept(before, after);
         self.params_moved(before, after);
-        if after.life.state.is_terminal() {
-            self.seen.push(("ends", after.life.state.name().as_str()));
+        if after.status.state.is_terminal() {
+            self.seen.push(("ends", after.status.state.name().as_str()));
         }
-        match after.life.state.error().map(|failure| failure.reason.as_str()) {
+        match after.status.state.error().map(|failure| failure.reason.as_str()) {
             Some("too_many_lost_leases") => self.seen.push(("ends", "too many lost leases")),
             Some("unaccepted") => self.seen.push(("ends", "unaccepted")),
-            _ if after.life.lost > before.life.lost => self.seen.push(("ends", "lost")),
-            _ if after.life.unaccepted > before.life.unaccepted => self.seen.push(("ends", "taken back")),
+            _ if after.status.lost > before.status.lost => self.seen.push(("ends", "lost")),
+            _ if after.status.unaccepted > before.status.unaccepted => self.seen.push(("ends", "taken back")),
             _ => {}
         }
     }
@@ -101,26 +101,28 @@ impl Checker {
     fn lease_ended(&mut self, held: &Leased, before: &Job, after: &Job) {
         let id = before.id;
         let Some(by) = by(before, after) else {
-            let text =
-                format!("job {id} lost its lease without a reason: {:?} to {:?}", before.life, after.life);
+            let text = format!(
+                "job {id} lost its lease without a reason: {:?} to {:?}",
+                before.status, after.status
+            );
             return self.fail(Invariant::Lease, &[id], text);
         };
         let lease = &held.lease;
         let end = End { lease: lease.id, worker: lease.worker.clone(), by: by.clone() };
-        self.holder_said(id, before.life.claim, &end);
+        self.holder_said(id, before.status.claim, &end);
         self.must(by != By::Cancel || held.is_cancelled(), Invariant::Cancel, &[id], || {
             format!("job {id} is cancelled without a request")
         });
         let base = self.base.get(&id).copied().unwrap_or(0);
         let counted = if by == By::TakenBack { base } else { base + 1 };
-        let silent_cancel = by == By::Silence && matches!(after.life.state, State::Cancelled(_));
-        self.must(after.life.attempt == counted || silent_cancel, Invariant::Lease, &[id], || {
+        let silent_cancel = by == By::Silence && matches!(after.status.state, State::Cancelled(_));
+        self.must(after.status.attempt == counted || silent_cancel, Invariant::Lease, &[id], || {
             format!(
                 "job {id} ended a claim by {by:?} with attempt {}, it began at {base}",
-                after.life.attempt
+                after.status.attempt
             )
         });
-        self.ends.insert((id, before.life.claim), end);
+        self.ends.insert((id, before.status.claim), end);
     }
 
     /// A claim that was ended by a report was ended by its holder.
@@ -142,7 +144,7 @@ impl Checker {
         if before.spec.params == after.spec.params {
             return;
         }
-        let said = self.reports.get(&(before.id, before.life.claim));
+        let said = self.reports.get(&(before.id, before.status.claim));
         let told = said.is_some_and(|all| {
             all.iter().any(|said| match &said.report {
                 Report::Failed(_, Some(v)) | Report::Crashed(_, Some(v)) | Report::TimedOut(_, Some(v)) => {
@@ -160,7 +162,7 @@ impl Checker {
 
 /// What ended a lease, according to the two rows.
 fn by(before: &Job, after: &Job) -> Option<By> {
-    let (old, new) = (&before.life, &after.life);
+    let (old, new) = (&before.status, &after.status);
     let lost = new.lost == old.lost + 1;
     let taken_back = new.unaccepted == old.unaccepted + 1;
     match &new.state {
@@ -182,13 +184,13 @@ fn by(before: &Job, after: &Job) -> Option<By> {
 
 /// Whether the failure is that of the pending stop.
 fn out_of_time(before: &Job, after: &Job) -> bool {
-    let stop = before.life.state.held().and_then(|held| held.stop.as_ref());
+    let stop = before.status.state.leased().and_then(|held| held.stop.as_ref());
     let stop = stop.filter(|stop| stop.why == StopWhy::TimeOut);
-    stop.is_some_and(|stop| after.life.state.error() == Some(&stop.failure))
+    stop.is_some_and(|stop| after.status.state.error() == Some(&stop.failure))
 }
 
 /// A retried attempt: the row has only its failure; the history has the outcome.
 fn past(before: &Job, after: &Job, failure: &Failure) -> Option<By> {
     let outcome = Outcome::ALL.into_iter().find(|outcome| failure.reason == outcome.as_str())?;
-    (after.life.claim == before.life.claim).then(|| By::Failure(outcome, failure.clone()))
+    (after.status.claim == before.status.claim).then(|| By::Failure(outcome, failure.clone()))
 }

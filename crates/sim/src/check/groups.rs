@@ -49,7 +49,7 @@ impl Checker {
     fn recount(&self, id: GroupId) -> GroupCounts {
         let mut members: BTreeMap<JobId, usize> = BTreeMap::new();
         for job in self.members(id) {
-            let (root, state) = (job.spec.copy_of.unwrap_or(job.id), job.life.state.name());
+            let (root, state) = (job.spec.copy_of.unwrap_or(job.id), job.status.state.name());
             let at = FIRST.iter().position(|first| *first == state).unwrap_or(FIRST.len());
             members.entry(root).and_modify(|known| *known = at.min(*known)).or_insert(at);
         }
@@ -155,7 +155,7 @@ impl Checker {
         // A copy is retried through its original; a job with a key may have been joined elsewhere.
         let copies: Vec<_> = self.members(old).filter_map(|job| job.spec.copy_of).collect();
         let failed = self.members(old).filter(|job| {
-            let state = job.life.state.name();
+            let state = job.status.state.name();
             state.is_terminal() && state != StateName::Succeeded && job.spec.key.is_none()
         });
         let plain = failed.filter(|job| job.spec.copy_of.is_none() && !copies.contains(&job.id));
@@ -182,6 +182,6 @@ impl Checker {
                 .rows
                 .values()
                 .filter(copy)
-                .any(|other| other.id != job.id && other.life.state.name() == StateName::Succeeded)
+                .any(|other| other.id != job.id && other.status.state.name() == StateName::Succeeded)
     }
 }

@@ -52,7 +52,9 @@ impl Checker {
     /// Whether the attempt of a job waits, as far as is stored.
     pub(super) fn waits_for_jobs(&self, id: JobId) -> bool {
         let row = self.rows.get(&id);
-        row.is_some_and(|row| matches!(row.life.state, State::Waiting(_)) && row.life.state.held().is_some())
+        row.is_some_and(|row| {
+            matches!(row.status.state, State::Waiting(_)) && row.status.state.leased().is_some()
+        })
     }
 
     fn held_by(&self, session: SessionId) -> Vec<JobId> {
@@ -95,19 +97,19 @@ impl Checker {
 
     fn assigned_as_stored(&mut self, row: &Job, assignment: &Assignment, seen: &Seen) {
         let (id, attempt) = (row.id, assignment.attempt);
-        self.must(!row.life.state.is_terminal(), Invariant::Cancel, &[id], || {
+        self.must(!row.status.state.is_terminal(), Invariant::Cancel, &[id], || {
             format!("{attempt} is assigned after the job was completed")
         });
-        let held = row.life.state.held();
-        let good = row.life.claim == attempt.claim
+        let held = row.status.state.leased();
+        let good = row.status.claim == attempt.claim
             && held.is_some_and(|held| held.lease.id == assignment.lease && held.lease.worker == seen.worker);
         self.must(good, Invariant::Lease, &[id], || {
             format!(
                 "{attempt} is assigned to {} with a lease that is not the stored one: {:?}",
-                seen.worker, row.life
+                seen.worker, row.status
             )
         });
-        let number = row.life.attempt + u32::from(matches!(row.life.state, State::Assigned(_)));
+        let number = row.status.attempt + u32::from(matches!(row.status.state, State::Assigned(_)));
         self.must(assignment.number == number, Invariant::Lease, &[id], || {
             format!("{attempt} is called attempt {} and not {number}", assignment.number)
         });
@@ -121,10 +123,10 @@ impl Checker {
         for unit in units {
             for change in &unit.changes {
                 if let Some(before) = self.rows.get(&change.id).cloned() {
-                    self.decision(&before, &change.life);
+                    self.decision(&before, &change.status);
                 }
             }
-            for insert in unit.inserts.iter().filter(|insert| insert.job.life.claim > 0) {
+            for insert in unit.inserts.iter().filter(|insert| insert.job.status.claim > 0) {
                 self.in_time(&insert.job);
             }
         }
@@ -153,7 +155,7 @@ impl Checker {
 
     fn decision(&mut self, before: &Job, after: &JobStatus) {
         let id = before.id;
-        if after.claim > before.life.claim {
+        if after.claim > before.status.claim {
             self.in_time(before);
             let cancelled = self.cancelled.contains(&id);
             self.must(!cancelled, Invariant::Cancel, &[id], || {
@@ -162,16 +164,16 @@ impl Checker {
         }
         self.stops(before, after);
         self.external_in_time(before, after);
-        let held = before.life.state.held().is_some() && after.state.held().is_none();
+        let held = before.status.state.leased().is_some() && after.state.leased().is_none();
         let cancel_of_lost = matches!(&after.state, State::Cancelled(defeat)
             if defeat.outcome == jobhall_core::Outcome::Lost);
-        if held && (after.lost > before.life.lost || cancel_of_lost) {
-            self.loss(id, before.life.claim);
+        if held && (after.lost > before.status.lost || cancel_of_lost) {
+            self.loss(id, before.status.claim);
         }
         let cancel_unaccepted = matches!(&after.state, State::Cancelled(defeat)
             if defeat.last.is_none());
-        if held && (after.unaccepted > before.life.unaccepted || cancel_unaccepted) {
-            self.take_back(id, before.life.claim);
+        if held && (after.unaccepted > before.status.unaccepted || cancel_unaccepted) {
+            self.take_back(id, before.status.claim);
         }
     }
 
@@ -179,12 +181,12 @@ impl Checker {
     /// restart of the server only the wall clock is available, which may have been set.
     fn stops(&mut self, before: &Job, after: &JobStatus) {
         let (id, now) = (before.id, self.now.mono);
-        let attempt = AttemptId { job: id, claim: before.life.claim };
-        let timed_out = |life: &JobStatus| {
-            let stop = life.state.held().and_then(|held| held.stop.as_ref());
+        let attempt = AttemptId { job: id, claim: before.status.claim };
+        let timed_out = |status: &JobStatus| {
+            let stop = status.state.leased().and_then(|held| held.stop.as_ref());
             stop.is_some_and(|stop| stop.why == StopWhy::TimeOut)
         };
-        if timed_out(after) && !timed_out(&before.life) {
+        if timed_out(after) && !timed_out(&before.status) {
             self.stopped.insert(attempt, now);
             self.seen.push(("orders", "stopped for its time"));
             let Timeouts { total_ms, silence_ms } = before.spec.timeouts;
@@ -194,9 +196,9 @@ impl Checker {
                 format!("{attempt} is stopped after {took:?} ms, its limit is {least}")
             });
         }
-        let forced = timed_out(&before.life) && after.state.held().is_none() && !self.spoke(attempt);
+        let forced = timed_out(&before.status) && after.state.leased().is_none() && !self.spoke(attempt);
         let session = self.holds.get(&id).and_then(|hold| self.sessions.get(&hold.session));
-        let lost = after.lost > before.life.lost || session.is_none_or(|seen| seen.ended);
+        let lost = after.lost > before.status.lost || session.is_none_or(|seen| seen.ended);
         if let Some(&at) = self.stopped.get(&attempt).filter(|_| forced && !lost) {
             self.seen.push(("orders", "given up for its time"));
             let grace = now - at;
@@ -213,7 +215,7 @@ impl Checker {
     }
 
     fn in_time(&mut self, job: &Job) {
-        let (id, run_at, wall) = (job.id, job.life.run_at, self.now.wall);
+        let (id, run_at, wall) = (job.id, job.status.run_at, self.now.wall);
         if !job.spec.windows.is_always() {
             let missed = calendar::start_of(job, wall) > run_at;
             self.seen.push((

@@ -86,7 +86,7 @@ impl Checker {
         while let Some(id) = next.pop() {
             let asked =
                 self.limited.links.iter().filter(|(parent, child)| *child == id && counts(parent, child));
-            let behind = self.rows.values().filter(|row| match row.life.state {
+            let behind = self.rows.values().filter(|row| match row.status.state {
                 State::Blocked(blocked) => blocked.holder == Some(id) || row.spec.after.contains(&id),
                 _ => false,
             });
@@ -98,7 +98,7 @@ impl Checker {
     }
 
     fn is_open(&self, id: JobId) -> bool {
-        self.rows.get(&id).is_some_and(|row| !row.life.state.is_terminal())
+        self.rows.get(&id).is_some_and(|row| !row.status.state.is_terminal())
     }
 
     fn is_parent(&self, parent: JobId, child: JobId) -> bool {

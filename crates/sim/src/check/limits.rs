@@ -97,7 +97,7 @@ impl Checker {
         // A claim that was not stored does not count.
         let rows = &self.rows;
         for starts in self.limited.starts.values_mut() {
-            starts.retain(|start| rows.get(&start.job.id).is_some_and(|row| row.life.claim >= start.claim));
+            starts.retain(|start| rows.get(&start.job.id).is_some_and(|row| row.status.claim >= start.claim));
         }
         self.limited.starts.retain(|of, _| {
             self.limited.possible.get(of).is_some_and(|known| possible.get(of) == Some(known))
@@ -114,7 +114,7 @@ impl Checker {
             before.is_some_and(|(_, configs)| configs.iter().any(keeps))
         };
         let possible = |of: &LimitOf| self.limited.possible.get(of).is_some_and(|all| all.iter().any(keeps));
-        job.life.hold || LimitOf::both(&job.spec).iter().any(|of| possible(of) || just_now(of))
+        job.status.hold || LimitOf::both(&job.spec).iter().any(|of| possible(of) || just_now(of))
     }
 
     /// Units leave the kernel: each of their claims must be within the limits.
@@ -134,16 +134,16 @@ impl Checker {
     /// Jobs that a unit claims, in their previous or first state, with their claim.
     fn claims_of(&self, unit: &Unit) -> Vec<(Job, u32)> {
         let stored = unit.changes.iter().filter_map(|change| {
-            let before = self.rows.get(&change.id).filter(|row| change.life.claim > row.life.claim)?;
-            Some((before.clone(), change.life.claim))
+            let before = self.rows.get(&change.id).filter(|row| change.status.claim > row.status.claim)?;
+            Some((before.clone(), change.status.claim))
         });
-        let new = unit.inserts.iter().filter(|insert| insert.job.life.claim > 0);
+        let new = unit.inserts.iter().filter(|insert| insert.job.status.claim > 0);
         stored.chain(new.map(|insert| (insert.job.clone(), 1))).collect()
     }
 
     fn claim_within_limits(&mut self, job: &Job, claim: u32) {
         let id = job.id;
-        self.must(!job.life.hold, Invariant::Limit, &[id], || format!("job {id} is held, but claimed"));
+        self.must(!job.status.hold, Invariant::Limit, &[id], || format!("job {id} is held, but claimed"));
         let let_through = LimitOf::both(&job.spec).map(|of| self.let_through(job, &of));
         if let Some(hindered) = let_through.iter().find_map(|known| known.as_ref().err()) {
             let text = format!("job {id} is claimed, but {hindered}");
@@ -193,7 +193,7 @@ impl Checker {
 
     fn too_many(&mut self, job: &Job, of: &LimitOf, limit: &Limit) -> Option<String> {
         let most = u64::from(limit.concurrency?);
-        let leased = self.rows.values().filter(|row| is_leased(&row.life));
+        let leased = self.rows.values().filter(|row| is_leased(&row.status));
         let mut all: BTreeMap<JobId, &Job> = leased.map(|row| (row.id, row)).collect();
         all.extend(self.limited.claiming.iter().map(|(&id, job)| (id, job)));
         all.remove(&job.id);
@@ -201,7 +201,7 @@ impl Checker {
         let same: Vec<Job> = same.filter(|other| other.spec.throttle_factor > 0).cloned().collect();
         let starts = self.limited.starts.get(of).map_or(&[][..], Vec::as_slice);
         let begun = |job: &Job| {
-            let claims = [job.life.claim, job.life.claim + 1];
+            let claims = [job.status.claim, job.status.claim + 1];
             starts.iter().any(|start| start.job.id == job.id && claims.contains(&start.claim))
         };
         let known = same.iter().all(begun);
@@ -247,7 +247,7 @@ impl Checker {
             self.limited.before.insert(of.clone(), (self.now.mono, gone));
             self.limited.starts.remove(of);
             if self.config.spec_bytes < SMALL {
-                let queued = self.rows.values().filter(|row| matches!(row.life.state, State::Queued(_)));
+                let queued = self.rows.values().filter(|row| matches!(row.status.state, State::Queued(_)));
                 let limited = queued.filter(|row| LimitOf::both(&row.spec).contains(of));
                 self.limited.unread.extend(limited.map(|row| row.id));
             }
@@ -264,14 +264,14 @@ impl Checker {
 impl Limited {
     /// Jobs of a unit whose claim was pending, with the claim.
     fn claiming_of(&self, unit: &Unit) -> Vec<(JobId, u32)> {
-        let changed = unit.changes.iter().map(|change| (change.id, change.life.claim));
-        let new = unit.inserts.iter().map(|insert| (insert.job.id, insert.job.life.claim));
+        let changed = unit.changes.iter().map(|change| (change.id, change.status.claim));
+        let new = unit.inserts.iter().map(|insert| (insert.job.id, insert.job.status.claim));
         changed.chain(new).filter(|(id, _)| self.claiming.contains_key(id)).collect()
     }
 }
 
-fn is_leased(life: &JobStatus) -> bool {
-    life.state.held().is_some() || matches!(life.state, State::Waiting(_))
+fn is_leased(status: &JobStatus) -> bool {
+    status.state.leased().is_some() || matches!(status.state, State::Waiting(_))
 }
 
 /// The amount that a rate permits in this time, in parts of a token. A job heavier than the burst counts as the

@@ -289,7 +289,7 @@ impl Checker {
 
     /// Jobs that are not completed.
     pub fn open(&self) -> Vec<JobId> {
-        let open = self.rows.values().filter(|job| !job.life.state.is_terminal());
+        let open = self.rows.values().filter(|job| !job.status.state.is_terminal());
         open.map(|job| job.id).collect()
     }
 
@@ -350,7 +350,8 @@ impl Checker {
         let open = self.open();
         if !open.is_empty() {
             let texts = open.iter().take(3).filter_map(|id| self.rows.get(id));
-            let text = texts.map(|job| format!("{}: {:?}", job.id, job.life)).collect::<Vec<_>>().join("; ");
+            let text =
+                texts.map(|job| format!("{}: {:?}", job.id, job.status)).collect::<Vec<_>>().join("; ");
             self.fail(Invariant::Drained, &open, format!("{} jobs are still open: {text}", open.len()));
         }
         let groups = self.open_groups();

@@ -59,12 +59,12 @@ impl Checker {
 
     /// The jobs that a unit assigns: stored jobs, and new jobs that are created as assigned.
     fn claims(&self, unit: &Unit) -> Vec<(Job, WorkerName)> {
-        let worker = |life: &JobStatus| life.state.held().map(|held| held.lease.worker.clone());
+        let worker = |status: &JobStatus| status.state.leased().map(|held| held.lease.worker.clone());
         let stored = unit.changes.iter().filter_map(|change| {
-            let before = self.rows.get(&change.id).filter(|row| change.life.claim > row.life.claim)?;
-            Some((before.clone(), worker(&change.life)?))
+            let before = self.rows.get(&change.id).filter(|row| change.status.claim > row.status.claim)?;
+            Some((before.clone(), worker(&change.status)?))
         });
-        let new = unit.inserts.iter().filter_map(|new| Some((new.job.clone(), worker(&new.job.life)?)));
+        let new = unit.inserts.iter().filter_map(|new| Some((new.job.clone(), worker(&new.job.status)?)));
         stored.chain(new).collect()
     }
 
@@ -88,11 +88,11 @@ impl Checker {
         };
         let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
         let suited = self.rows.values().filter(suits);
-        let queued = suited.clone().filter(|job| matches!(job.life.state, State::Queued(_)));
+        let queued = suited.clone().filter(|job| matches!(job.status.state, State::Queued(_)));
         // While an old job waits for resources, later jobs that use the same resources are skipped; also if the old
         // job could not start after all because of a limit or because the clock was set back. The old job may be
         // released only in memory.
-        let waits = |job: &&Job| match job.life.state {
+        let waits = |job: &&Job| match job.status.state {
             State::Queued(_) => true,
             State::Blocked(blocked) => blocked.holder.is_none() && self.is_released(job),
             _ => false,
@@ -106,7 +106,7 @@ impl Checker {
         // The earlier worker of a job, or the original of a copy, is not known here.
         let fits = |job: &&Job| {
             let used = words::used(&job.spec);
-            let told = !(job.spec.avoid && (job.life.attempt > 0 || job.spec.copy_of.is_some()));
+            let told = !(job.spec.avoid && (job.status.attempt > 0 || job.spec.copy_of.is_some()));
             told && (used == [0, 0] || (first_user(job) && self.certainly_left(session, used, mine)))
         };
         better.into_iter().find(fits).map(|job| job.id)
@@ -115,12 +115,12 @@ impl Checker {
     /// Whether a waiting job was due at some time, so that the kernel may have it among the ready jobs.
     fn was_due(&self, job: &Job) -> bool {
         let latest = self.latest_wall.max(self.now.wall);
-        job.life.run_at <= latest
+        job.status.run_at <= latest
     }
 }
 
 fn stored_rank(job: &Job) -> (i32, Time, JobId) {
-    (job.spec.priority, job.life.run_at, job.id)
+    (job.spec.priority, job.status.run_at, job.id)
 }
 
 fn rank(job: &Job, now: Time) -> (i32, Time, JobId) {

@@ -34,10 +34,10 @@ impl Checker {
     pub fn acknowledges(&mut self, units: &[Unit], committed: &Committed) {
         let done = units.iter().zip(&committed.results).filter(|(_, result)| result.is_ok());
         for unit in done.map(|(unit, _)| unit) {
-            let changed = unit.changes.iter().map(|change| (change.id, change.life.rev));
-            let new = unit.inserts.iter().map(|insert| (insert.job.id, insert.job.life.rev));
+            let changed = unit.changes.iter().map(|change| (change.id, change.status.rev));
+            let new = unit.inserts.iter().map(|insert| (insert.job.id, insert.job.status.rev));
             for (id, rev) in changed.chain(new) {
-                let stored = self.rows.get(&id).is_some_and(|row| row.life.rev >= rev);
+                let stored = self.rows.get(&id).is_some_and(|row| row.status.rev >= rev);
                 self.must(stored || self.removed.contains(&id), Invariant::Stored, &[id], || {
                     format!("rev {rev} of job {id} is acknowledged, but not stored")
                 });
@@ -48,7 +48,7 @@ impl Checker {
     fn unit_stored(&mut self, vault: &Vault, unit: &Unit, entries: &mut Vec<FeedEntry>) {
         self.limited.links.extend(unit.links.iter().map(|link| (link.parent, link.job)));
         for change in &unit.changes {
-            let Some(after) = self.stored_row(vault, change.id, &change.life) else { return };
+            let Some(after) = self.stored_row(vault, change.id, &change.status) else { return };
             let Some(before) = self.rows.get(&change.id).cloned() else {
                 return self.fail(
                     Invariant::Sound,
@@ -63,13 +63,13 @@ impl Checker {
             }
             self.follows_up(unit, &before, &after);
             self.moved(&before, &after);
-            entries.push(FeedEntry { id: after.id, rev: after.life.rev, state: after.life.state.name() });
+            entries.push(FeedEntry { id: after.id, rev: after.status.rev, state: after.status.state.name() });
         }
         for insert in &unit.inserts {
-            let Some(after) = self.stored_row(vault, insert.job.id, &insert.job.life) else { return };
+            let Some(after) = self.stored_row(vault, insert.job.id, &insert.job.status) else { return };
             self.entered(after);
             let Some(job) = self.rows.get(&insert.job.id) else { return };
-            entries.push(FeedEntry { id: job.id, rev: job.life.rev, state: job.life.state.name() });
+            entries.push(FeedEntry { id: job.id, rev: job.status.rev, state: job.status.state.name() });
         }
         let changed = unit.changes.iter().map(|change| change.id);
         let ids: Vec<_> = changed.chain(unit.inserts.iter().map(|insert| insert.job.id)).collect();
@@ -99,11 +99,11 @@ impl Checker {
         }
     }
 
-    fn stored_row(&mut self, vault: &Vault, id: JobId, life: &jobhall_core::JobStatus) -> Option<Job> {
+    fn stored_row(&mut self, vault: &Vault, id: JobId, status: &jobhall_core::JobStatus) -> Option<Job> {
         let row = vault.row(id);
-        let same = row.as_ref().is_some_and(|row| row.life == *life);
+        let same = row.as_ref().is_some_and(|row| row.status == *status);
         self.must(same, Invariant::Stored, &[id], || {
-            format!("job {id}: a unit was acknowledged, but the row is {row:?} and not {life:?}")
+            format!("job {id}: a unit was acknowledged, but the row is {row:?} and not {status:?}")
         });
         row.filter(|_| same)
     }
@@ -112,7 +112,7 @@ impl Checker {
     pub(super) fn look(&mut self, shelf: &impl Shelf, id: JobId) {
         let (before, after) = (self.rows.get(&id).cloned(), shelf.row(id));
         match (before, after) {
-            (Some(before), Some(after)) if before.life != after.life => self.moved(&before, &after),
+            (Some(before), Some(after)) if before.status != after.status => self.moved(&before, &after),
             (Some(before), Some(after)) => self.same_spec(&before.spec, &after.spec, id),
             (Some(_), None) => self.fail(Invariant::Stored, &[id], format!("job {id} is missing")),
             (None, Some(_)) => self.fail(Invariant::Sound, &[id], format!("job {id} has an unknown origin")),
@@ -130,12 +130,12 @@ impl Checker {
         let id = job.id;
         let fresh = !self.rows.contains_key(&id) && !self.removed.contains(&id);
         self.must(fresh, Invariant::Sound, &[id], || format!("the id {id} is used twice"));
-        let life = &job.life;
-        let zero = (life.attempt, life.lost, life.unaccepted, life.snoozed) == (0, 0, 0, 0);
-        self.must(zero && life.claim <= 1, Invariant::Lease, &[id], || {
-            format!("job {id} was inserted with used counters: {life:?}")
+        let status = &job.status;
+        let zero = (status.attempt, status.lost, status.unaccepted, status.snoozed) == (0, 0, 0, 0);
+        self.must(zero && status.claim <= 1, Invariant::Lease, &[id], || {
+            format!("job {id} was inserted with used counters: {status:?}")
         });
-        if let Some(held) = life.state.held() {
+        if let Some(held) = status.state.leased() {
             self.base.insert(id, 0);
             let lease = held.lease.id;
             let new = self.leases.insert(lease);
@@ -150,7 +150,7 @@ impl Checker {
     /// A row moved from one state to another.
     pub(super) fn moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
-        let (old, new) = (&before.life, &after.life);
+        let (old, new) = (&before.status, &after.status);
         self.went_on(id, (old.state.name(), old.rev), (new.state.name(), new.rev));
         let steps = (new.claim.checked_sub(old.claim), new.attempt.checked_sub(old.attempt));
         let regular = matches!(steps, (Some(0..=1), Some(0..=1)));
@@ -182,21 +182,21 @@ impl Checker {
     }
 
     pub(super) fn within_bounds(&mut self, job: &Job) {
-        let (life, max) = (&job.life, u32::from(job.spec.retry.max_attempts));
-        let tries = life.attempt.saturating_sub(u32::from(life.lost)).saturating_sub(life.snoozed);
-        let open = !life.state.is_terminal();
+        let (status, max) = (&job.status, u32::from(job.spec.retry.max_attempts));
+        let tries = status.attempt.saturating_sub(u32::from(status.lost)).saturating_sub(status.snoozed);
+        let open = !status.state.is_terminal();
         let good = tries <= max
-            && life.lost <= LOST
-            && life.unaccepted <= UNACCEPTED
-            && !(open && (life.lost == LOST || life.unaccepted == UNACCEPTED))
-            && life.attempt <= life.claim;
-        self.must(good, Invariant::Sound, &[job.id], || format!("job {}: out of bounds: {life:?}", job.id));
+            && status.lost <= LOST
+            && status.unaccepted <= UNACCEPTED
+            && !(open && (status.lost == LOST || status.unaccepted == UNACCEPTED))
+            && status.attempt <= status.claim;
+        self.must(good, Invariant::Sound, &[job.id], || format!("job {}: out of bounds: {status:?}", job.id));
     }
 
     /// A job without a lease leaves its state only by a claim, a cancel or a release.
     fn place_moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
-        match (&before.life.state, &after.life.state) {
+        match (&before.status.state, &after.status.state) {
             (
                 State::Queued(_) | State::Blocked(_),
                 State::Cancelled(defeat) | State::Failed(defeat) | State::Crashed(defeat),
@@ -214,7 +214,7 @@ impl Checker {
             }
             (State::Queued(_), State::Queued(_)) => {}
             (State::Queued(_), State::Assigned(_)) => {
-                let claimed = after.life.claim == before.life.claim + 1;
+                let claimed = after.status.claim == before.status.claim + 1;
                 self.must(claimed, Invariant::Lease, &[id], || {
                     format!("job {id} is assigned without a claim")
                 });
@@ -230,7 +230,7 @@ impl Checker {
     pub(super) fn is_known_cancel(&self, job: &Job, defeat: &Unsuccessful) -> bool {
         let parent = job.spec.parent.and_then(|parent| self.rows.get(&parent));
         let orphan = defeat.failure.reason == "parent_ended"
-            && parent.is_none_or(|parent| parent.life.state.is_terminal());
+            && parent.is_none_or(|parent| parent.status.state.is_terminal());
         self.cancel_asked.contains(&job.id)
             || orphan
             || defeat.failure.reason == "superseded"
@@ -241,7 +241,7 @@ impl Checker {
     fn unblocked(&mut self, job: &Job, old: Blocked, new: Blocked) {
         let id = job.id;
         if let Some(holder) = old.holder.filter(|_| new.holder.is_none()) {
-            let ended = self.rows.get(&holder).is_none_or(|job| job.life.state.is_terminal());
+            let ended = self.rows.get(&holder).is_none_or(|job| job.status.state.is_terminal());
             self.must(ended, Invariant::Key, &[id, holder], || {
                 format!("job {id} was released while {holder} is open")
             });
@@ -253,8 +253,8 @@ impl Checker {
 
     /// A job that must run again does so when it ends, except after a cancel.
     fn follows_up(&mut self, unit: &Unit, before: &Job, after: &Job) {
-        let Some(again) = &before.life.again else { return };
-        if !after.life.state.is_terminal() || matches!(after.life.state, State::Cancelled(_)) {
+        let Some(again) = &before.status.again else { return };
+        if !after.status.state.is_terminal() || matches!(after.status.state, State::Cancelled(_)) {
             return;
         }
         let made = unit.inserts.iter().any(|insert| {
@@ -272,9 +272,9 @@ impl Checker {
         let Some(all) = self.keys.get(&key) else { return };
         let all: Vec<_> = all.iter().copied().collect();
         let next = |id: &&JobId| {
-            self.rows
-                .get(id)
-                .is_some_and(|job| matches!(job.life.state, State::Blocked(Blocked { holder: Some(_), .. })))
+            self.rows.get(id).is_some_and(|job| {
+                matches!(job.status.state, State::Blocked(Blocked { holder: Some(_), .. }))
+            })
         };
         let waiting = all.iter().filter(next).count();
         self.one_holder(&key, &all, waiting);
@@ -312,6 +312,6 @@ impl Checker {
 
 /// The key that a job has while it is open.
 fn live_key(job: &Job) -> Option<(TypeName, Key)> {
-    let key = job.spec.key.clone().filter(|_| !job.life.state.is_terminal())?;
+    let key = job.spec.key.clone().filter(|_| !job.status.state.is_terminal())?;
     Some((job.spec.job_type.clone(), key))
 }

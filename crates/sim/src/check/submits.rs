@@ -43,8 +43,10 @@ impl Checker {
             Disposition::Created | Disposition::Superseding if !named => self.as_asked(&row, wanted),
             Disposition::Created | Disposition::Superseding => {}
             Disposition::Reused => {
-                let succeeded = matches!(row.life.state, State::Succeeded(_));
-                self.must(succeeded, Invariant::Key, &[id], || format!("job {id} is reused: {:?}", row.life));
+                let succeeded = matches!(row.status.state, State::Succeeded(_));
+                self.must(succeeded, Invariant::Key, &[id], || {
+                    format!("job {id} is reused: {:?}", row.status)
+                });
             }
             Disposition::Joined | Disposition::Again => {}
         }
@@ -59,9 +61,9 @@ impl Checker {
             && spec.needs == wanted.needs
             && spec.priority == wanted.priority
             && wanted.retry.is_none_or(|retry| retry == spec.retry)
-            && (row.life.attempt > 0 || spec.params == wanted.params)
+            && (row.status.attempt > 0 || spec.params == wanted.params)
             && spec.windows == wanted.windows
-            && (row.life.claim > 0 || wanted.run_at.is_none_or(|run_at| at_its_time(row, run_at)));
+            && (row.status.claim > 0 || wanted.run_at.is_none_or(|run_at| at_its_time(row, run_at)));
         self.must(same, Invariant::Stored, &[id], || format!("asked for {wanted:?}, stored is {spec:?}"));
     }
 
@@ -76,7 +78,7 @@ impl Checker {
         self.must(same && new.id != id, Invariant::Stored, &[id, new.id], || {
             format!("the retry of {old:?} is {new:?}")
         });
-        self.must(old.life.state.is_terminal(), Invariant::Final, &[id], || {
+        self.must(old.status.state.is_terminal(), Invariant::Final, &[id], || {
             format!("job {id} is retried, but open")
         });
     }
@@ -84,6 +86,6 @@ impl Checker {
 
 /// Whether the job starts at the requested time, or when a window opens after it.
 fn at_its_time(row: &Job, asked: Time) -> bool {
-    let run_at = row.life.run_at;
+    let run_at = row.status.run_at;
     run_at == asked || (!row.spec.windows.is_always() && run_at > asked && calendar::open(&row.spec, run_at))
 }

@@ -47,7 +47,7 @@ impl Checker {
             .map(|insert| &insert.job)
             .filter(|job| job.spec.schedule.as_ref().is_some_and(|schedule| schedule.as_str() == name));
         let made: Vec<(JobId, Time, Time)> =
-            of_it.map(|job| (job.id, job.life.run_at, job.spec.created_at)).collect();
+            of_it.map(|job| (job.id, job.status.run_at, job.spec.created_at)).collect();
         let known = self.schedules.entry(name.clone()).or_default();
         let (before, same) = (known.seen, known.version == version);
         (known.version, known.seen) = (version, seen);

@@ -10,14 +10,14 @@ use super::{Checker, Invariant};
 impl Checker {
     /// Jobs that wait for an external outcome.
     pub fn waits_external(&self) -> Vec<JobId> {
-        let outside = self.rows.values().filter(|row| until(&row.life).is_some());
+        let outside = self.rows.values().filter(|row| until(&row.status).is_some());
         outside.map(|row| row.id).collect()
     }
 
     /// A job with external work changed.
     pub(super) fn external_moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
-        match &after.life.state {
+        match &after.status.state {
             State::Waiting(_) => {}
             State::Cancelled(defeat) => {
                 let known = self.is_known_cancel(before, defeat);
@@ -26,20 +26,20 @@ impl Checker {
                 });
                 self.seen.push(("outside", "cancelled"));
                 // From then on a report of the worker that started the work is acknowledged, as after any cancel.
-                if let Some(end) = self.ends.get_mut(&(id, before.life.claim)) {
+                if let Some(end) = self.ends.get_mut(&(id, before.status.claim)) {
                     end.by = By::Cancel;
                 }
             }
-            _ if timed_out(&after.life) => {
+            _ if timed_out(&after.status) => {
                 self.seen.push(("outside", "not completed in time"));
-                if let Some(end) = self.ends.get_mut(&(id, before.life.claim)) {
+                if let Some(end) = self.ends.get_mut(&(id, before.status.claim)) {
                     end.by = By::Time;
                 }
             }
             _ => {
                 let told = self.told.get(&id).and_then(|all| all.iter().find(|it| matches(after, it)));
                 let Some(report) = told.cloned() else {
-                    let text = format!("job {id} had external work and became {:?}", after.life.state);
+                    let text = format!("job {id} had external work and became {:?}", after.status.state);
                     return self.fail(Invariant::External, &[id], format!("{text}, which was not reported"));
                 };
                 self.taken.entry(id).or_default().push(report);
@@ -50,7 +50,7 @@ impl Checker {
 
     /// A leased job moved: an outcome that is stored for it was reported externally.
     pub(super) fn outcome_kept(&mut self, before: &Job, after: &Job) {
-        let early = |job: &Job| job.life.state.held().and_then(|held| held.early.clone());
+        let early = |job: &Job| job.status.state.leased().and_then(|held| held.early.clone());
         let (Some(kept), id) = (early(after), before.id) else { return };
         if early(before).is_some() {
             return;
@@ -92,13 +92,13 @@ impl Checker {
         report: &Report,
     ) {
         let Some(row) = shelf.row(id) else { return };
-        let meant = attempt.is_none_or(|attempt| attempt == row.life.attempt);
+        let meant = attempt.is_none_or(|attempt| attempt == row.status.attempt);
         let taken = self.taken.get(&id).is_some_and(|all| all.contains(report));
-        let ended = row.life.state.is_terminal() && meant && taken && matches(&row, report);
+        let ended = row.status.state.is_terminal() && meant && taken && matches(&row, report);
         self.must(!ended, Invariant::External, &[id], || {
             format!("job {id}: {report:?} ended it, but is refused when it is repeated")
         });
-        if row.life.state.name() == StateName::Cancelled {
+        if row.status.state.name() == StateName::Cancelled {
             self.seen.push(("outside", "completed after a cancel"));
         }
     }
@@ -106,7 +106,7 @@ impl Checker {
     /// A job with external work does not time out too early.
     pub(super) fn external_in_time(&mut self, before: &Job, after: &JobStatus) {
         let (id, wall) = (before.id, self.now.wall);
-        let Some(until) = until(&before.life).filter(|_| timed_out(after)) else { return };
+        let Some(until) = until(&before.status).filter(|_| timed_out(after)) else { return };
         self.must(until <= wall, Invariant::Early, &[id], || {
             format!("job {id} is given up {} ms before its outcome was due", until.since(wall))
         });
@@ -114,8 +114,8 @@ impl Checker {
 }
 
 /// When a job with external work times out.
-pub(super) fn until(life: &JobStatus) -> Option<jobhall_core::Time> {
-    match &life.state {
+pub(super) fn until(status: &JobStatus) -> Option<jobhall_core::Time> {
+    match &status.state {
         State::Waiting(waiting) => match waiting.on {
             WaitFor::External { until } => Some(until),
             WaitFor::Jobs => None,
@@ -124,14 +124,14 @@ pub(super) fn until(life: &JobStatus) -> Option<jobhall_core::Time> {
     }
 }
 
-fn timed_out(life: &JobStatus) -> bool {
-    let error = life.state.error();
+fn timed_out(status: &JobStatus) -> bool {
+    let error = status.state.error();
     error.is_some_and(|error| error.explanation == "no outcome was reported in time")
 }
 
 /// Whether the state of a job matches this outcome.
 fn matches(after: &Job, report: &Report) -> bool {
-    match &after.life.state {
+    match &after.status.state {
         State::Succeeded(success) => By::Success(success.outcome, success.value.clone()).is(report),
         State::Failed(defeat) | State::Crashed(defeat) => {
             By::Failure(defeat.outcome, defeat.failure.clone()).is(report)

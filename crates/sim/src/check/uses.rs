@@ -13,7 +13,7 @@ impl Checker {
     /// Jobs with a live attempt on this worker, as stored.
     fn at_work(&self, worker: &WorkerName) -> impl Iterator<Item = &Job> {
         self.rows.values().filter(move |job| {
-            let held = match &job.life.state {
+            let held = match &job.status.state {
                 State::Assigned(held) | State::Accepted(held) | State::Running(held) => Some(held),
                 _ => None,
             };
@@ -24,7 +24,7 @@ impl Checker {
     /// Jobs whose attempt on this worker waits for other jobs, as stored.
     fn waiting_at(&self, worker: &WorkerName) -> impl Iterator<Item = &Job> {
         let waiting = self.rows.values().filter(|job| self.waits_for_jobs(job.id));
-        waiting.filter(move |job| job.life.state.lease().is_some_and(|lease| lease.worker == *worker))
+        waiting.filter(move |job| job.status.state.lease().is_some_and(|lease| lease.worker == *worker))
     }
 
     /// A job is sent to a worker: together with what was sent before and is live there, it must be within what the
@@ -41,7 +41,7 @@ impl Checker {
             return;
         }
         // An attempt that was never sent, because its session was gone when the claim was stored, uses nothing.
-        let sent = |job: &&Job| self.assigned.contains(&AttemptId { job: job.id, claim: job.life.claim });
+        let sent = |job: &&Job| self.assigned.contains(&AttemptId { job: job.id, claim: job.status.claim });
         let live = words::sum(self.at_work(&seen.worker).filter(sent).map(|job| words::used(&job.spec)));
         // One that came back with less may have too much of another resource already.
         let within = (0..used.len()).all(|at| used[at] == 0 || live[at] <= has[at]);
@@ -55,10 +55,11 @@ impl Checker {
     pub fn in_use(&mut self, told: &[WorkerUse]) {
         let mut names: BTreeSet<_> = told.iter().map(|told| told.worker.clone()).collect();
         names.extend(self.rows.values().filter_map(|job| {
-            Some(job.life.state.held().filter(|_| words::used(&job.spec) != [0, 0])?.lease.worker.clone())
+            Some(job.status.state.leased().filter(|_| words::used(&job.spec) != [0, 0])?.lease.worker.clone())
         }));
         for worker in names {
-            let known = |job: &&Job| self.holds.get(&job.id).is_some_and(|hold| hold.claim == job.life.claim);
+            let known =
+                |job: &&Job| self.holds.get(&job.id).is_some_and(|hold| hold.claim == job.status.claim);
             let least = words::sum(self.at_work(&worker).filter(known).map(|job| words::used(&job.spec)));
             // An attempt that continues after a wait may do so only in memory.
             let most = self.at_work(&worker).chain(self.waiting_at(&worker));

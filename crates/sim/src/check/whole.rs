@@ -16,7 +16,7 @@ impl Checker {
             if shelf.row(id).is_some() {
                 continue;
             }
-            let ended = row.life.state.is_terminal();
+            let ended = row.status.state.is_terminal();
             let ruled = self.ruled.contains(row.spec.job_type.as_str());
             let group = row.spec.group.and_then(|group| self.groups.get(&group));
             let in_open_group = group.is_some_and(|group| group.end.is_none());

@@ -52,7 +52,7 @@ impl History {
 
     /// Records a stored job that the engine is started with.
     pub fn start_job(&mut self, ms: u64, job: &Job) {
-        self.line_with(ms, "start", job, &lease_of(&job.life));
+        self.line_with(ms, "start", job, &lease_of(&job.status));
     }
 
     pub fn crash(&mut self, ms: u64) {
@@ -109,13 +109,13 @@ impl History {
     }
 
     fn change(&mut self, ms: u64, head: &str, change: &Change) {
-        let mut leases = lease_of(&change.life);
+        let mut leases = lease_of(&change.status);
         leases.extend(change.past.as_ref().map(|past| past.lease));
         self.line_with(ms, format_args!("{head} change"), change, &leases);
     }
 
     fn insert(&mut self, ms: u64, head: &str, insert: &Insert) {
-        self.line_with(ms, format_args!("{head} insert"), insert, &lease_of(&insert.job.life));
+        self.line_with(ms, format_args!("{head} insert"), insert, &lease_of(&insert.job.status));
     }
 
     pub fn reply(&mut self, ms: u64, told: &StoreReply) {
@@ -132,8 +132,8 @@ impl History {
 }
 
 /// The lease of the current or last claim of a job.
-fn lease_of(life: &JobStatus) -> Vec<LeaseId> {
-    life.state.lease().map(|lease| lease.id).into_iter().collect()
+fn lease_of(status: &JobStatus) -> Vec<LeaseId> {
+    status.state.lease().map(|lease| lease.id).into_iter().collect()
 }
 
 fn leases_of(request: &Request) -> Vec<LeaseId> {
@@ -156,7 +156,7 @@ fn brief(answer: &Result<Answer, Rejected>) -> String {
         Ok(Answer::GroupCreated(GroupCreated { id, jobs })) => format!("{id} {}", submitted(jobs)),
         Ok(Answer::Group(shown)) => format!("{} {:?}", shown.group.id, shown.state),
         Ok(Answer::State(state)) => state.to_string(),
-        Ok(Answer::Shown(shown)) => format!("{} {}", shown.job.id, shown.job.life.state.name()),
+        Ok(Answer::Shown(shown)) => format!("{} {}", shown.job.id, shown.job.status.state.name()),
         Ok(Answer::Explained(explained)) => format!("{} {}", explained.id, explained.state),
         Ok(Answer::Session(OpenedSession { session, .. })) => session.0.to_string(),
         Ok(Answer::Vacancy(vacancy)) => vacancy.0.to_string(),

@@ -44,8 +44,8 @@ impl Sim {
                 self.credit(at);
             }
             Err(Rejected::Event(_) | Rejected::NotExternal(_)) => {
-                let life = self.workers[at].life;
-                self.worker_later(at, life, 10, Step::Report(attempt));
+                let status = self.workers[at].status;
+                self.worker_later(at, status, 10, Step::Report(attempt));
             }
             Err(_) => {}
         }

@@ -21,15 +21,15 @@ pub(super) fn all(store: &dyn Store) -> Vec<Row> {
 }
 
 fn of_job(job: &Job) -> Vec<Row> {
-    let Job { id, spec, life } = job;
+    let Job { id, spec, status } = job;
     let head = Row::new(format!("job {id}"))
         .with("type", &spec.job_type)
         .maybe("key", spec.key.as_ref())
         .with("queue", &spec.queue)
-        .with("state", life.state.name())
-        .maybe("outcome", life.state.outcome());
-    let rows = [head, asked(spec), related(spec), progress(life)];
-    rows.into_iter().chain(state(&life.state)).collect()
+        .with("state", status.state.name())
+        .maybe("outcome", status.state.outcome());
+    let rows = [head, asked(spec), related(spec), progress(status)];
+    rows.into_iter().chain(state(&status.state)).collect()
 }
 
 fn asked(spec: &JobSpec) -> Row {
@@ -71,18 +71,18 @@ fn related(spec: &JobSpec) -> Row {
         .maybe("schedule", spec.schedule.as_ref())
 }
 
-fn progress(life: &JobStatus) -> Row {
+fn progress(status: &JobStatus) -> Row {
     Row::new("  progress")
-        .with("rev", life.rev)
-        .with("claim", life.claim)
-        .with("attempt", life.attempt)
-        .with("lost", life.lost)
-        .with("snoozed", life.snoozed)
-        .with("unaccepted", life.unaccepted)
-        .flag("hold", life.hold)
-        .time("run_at", Some(life.run_at))
-        .time("updated_at", Some(life.updated_at))
-        .maybe("again", life.again.as_ref().map(|again| again.params.as_str()))
+        .with("rev", status.rev)
+        .with("claim", status.claim)
+        .with("attempt", status.attempt)
+        .with("lost", status.lost)
+        .with("snoozed", status.snoozed)
+        .with("unaccepted", status.unaccepted)
+        .flag("hold", status.hold)
+        .time("run_at", Some(status.run_at))
+        .time("updated_at", Some(status.updated_at))
+        .maybe("again", status.again.as_ref().map(|again| again.params.as_str()))
 }
 
 /// The fields of the state besides its name.

@@ -29,7 +29,7 @@ pub(super) enum Happening {
 
 impl Happening {
     pub(super) fn event<'a>(&'a self, job: &'a Job) -> Event<'a> {
-        let now = job.life.claim;
+        let now = job.status.claim;
         match self {
             Happening::Claim(lease) => claim(*lease, "w"),
             Happening::Accept(lease) => Event::Accept { claim: now, lease: *lease },
@@ -70,8 +70,8 @@ impl Happening {
 
 /// The event for this job, if the shape is an event that its state permits.
 pub(super) fn happening(job: &Job, sketch: &Sketch) -> Option<Happening> {
-    let state = &job.life.state;
-    let lease = || state.held().map(|held| held.lease.id);
+    let state = &job.status.state;
+    let lease = || state.leased().map(|held| held.lease.id);
     match sketch.shape {
         Shape::Claim => {
             matches!(state, State::Queued(_)).then(|| Happening::Claim(u128::from(sketch.dice) << 32 | 1))
@@ -93,13 +93,13 @@ pub(super) fn happening(job: &Job, sketch: &Sketch) -> Option<Happening> {
         Shape::Wait => Some(Happening::Wait(lease()?)),
         Shape::Resume => matches!(state, State::Waiting(_)).then_some(Happening::Resume),
         Shape::Start => {
-            let until = job.life.updated_at.plus_ms(u64::from(sketch.dice >> 8) % 500);
+            let until = job.status.updated_at.plus_ms(u64::from(sketch.dice >> 8) % 500);
             Some(Happening::Start(lease()?, until))
         }
         Shape::Tell => Some(Happening::Tell(told(sketch.dice))),
         Shape::TimeOut => Some(Happening::TimeOut(failure("timed_out"), sketch.dice & 1 == 0)),
-        Shape::Hold => Some(Happening::Hold(!job.life.hold)),
-        Shape::Edit => Some(Happening::Edit(job.life.updated_at.plus_ms(u64::from(sketch.dice) % 900))),
+        Shape::Hold => Some(Happening::Hold(!job.status.hold)),
+        Shape::Edit => Some(Happening::Edit(job.status.updated_at.plus_ms(u64::from(sketch.dice) % 900))),
         _ => None,
     }
 }

@@ -89,13 +89,13 @@ impl Maker<'_> {
     fn after(&mut self, dice: u32) -> Job {
         let job = self.fresh(dice);
         let spec = JobSpec { after: [id(1)].into(), after_any: dice & 0x200 == 0, ..(*job.spec).clone() };
-        Job { spec: spec.into(), life: job.life.after_others(), ..job }
+        Job { spec: spec.into(), status: job.status.after_others(), ..job }
     }
 
     fn handed_over(&mut self, dice: u32) -> Job {
         let job = self.fresh(dice);
         match self.step(&job, &claim(u128::from(dice), "w")) {
-            Some(step) => Job { life: step.life, ..job },
+            Some(step) => Job { status: step.status, ..job },
             None => job,
         }
     }
@@ -129,8 +129,9 @@ impl Maker<'_> {
     }
 
     pub(super) fn step(&self, job: &Job, event: &Event<'_>) -> Option<Step> {
-        let now = if matches!(event, Event::Claim { .. }) { self.now.max(job.life.run_at) } else { self.now };
-        match transition(&job.life, event, now) {
+        let now =
+            if matches!(event, Event::Claim { .. }) { self.now.max(job.status.run_at) } else { self.now };
+        match transition(&job.status, event, now) {
             Ok(Decision::Step(step)) => Some(*step),
             _ => None,
         }
@@ -152,7 +153,7 @@ impl Maker<'_> {
         let fits: Vec<_> = source.iter().filter_map(|job| Some((job, self.happens(job, sketch)?))).collect();
         let (job, (change, follow_up)) = fits.get(usize::from(sketch.pick) % fits.len().max(1))?.clone();
         let job = job.clone();
-        let ends = change.life.state.is_terminal() && place_of(&job) == KeyPlace::Live;
+        let ends = change.status.state.is_terminal() && place_of(&job) == KeyPlace::Live;
         let mut unit = Unit { changes: vec![change], ..Unit::default() };
         if ends && !sketch.twists.contains(&Twist::Abandon) {
             let step = self.successor(&job).and_then(|next| Some((next, self.step(next, &Event::KeyFreed)?)));
@@ -198,7 +199,7 @@ impl Maker<'_> {
         let waiting = self.successor(&holder).filter(|waiting| waiting.id != holder.id);
         let old = waiting.and_then(|job| Some(change_of(job, self.step(job, &Event::Cancel(&cancel))?)));
         let end = self.step(&holder, &Event::Cancel(&cancel)).map(|step| change_of(&holder, step));
-        let ended = end.as_ref().is_some_and(|end| end.life.state.is_terminal());
+        let ended = end.as_ref().is_some_and(|end| end.status.state.is_terminal());
         let mut spec = (*holder.spec).clone();
         spec.created_at = self.now;
         let new = if ended { queued(self.id(), spec) } else { behind(self.id(), spec, holder.id) };
@@ -247,7 +248,7 @@ impl Maker<'_> {
     }
 
     fn check(&self, sketch: &Sketch) -> Check {
-        let open = |job: &&Job| sketch.dice.is_multiple_of(3) || !job.life.state.is_terminal();
+        let open = |job: &&Job| sketch.dice.is_multiple_of(3) || !job.status.state.is_terminal();
         let jobs: Vec<&Job> = self.jobs.iter().filter(open).collect();
         let missing = id(*self.next_id + 1_000);
         Check::Open(jobs.get(usize::from(sketch.pick) % jobs.len().max(1)).map_or(missing, |job| job.id))
@@ -277,7 +278,7 @@ fn names(dice: u32) -> (&'static str, Option<&'static str>) {
 }
 
 fn place_of(job: &Job) -> KeyPlace {
-    key_place(&job.life.state)
+    key_place(&job.status.state)
 }
 
 fn same_key(one: &Job, other: &Job) -> bool {

@@ -143,7 +143,7 @@ impl Model {
 
     /// Every second read of attempts selects a job that has been attempted.
     fn with_history(&self, n: u16, jobs: &[Job]) -> Option<JobId> {
-        let tried: Vec<&Job> = jobs.iter().filter(|job| n & 1 == 0 && job.life.attempt > 1).collect();
+        let tried: Vec<&Job> = jobs.iter().filter(|job| n & 1 == 0 && job.status.attempt > 1).collect();
         tried.get(usize::from(n >> 1) % tried.len().max(1)).map(|job| job.id)
     }
 

@@ -50,7 +50,7 @@ pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
         schedule: Some(ScheduleName::new("nightly").expect("a valid name")),
         ..(*job.spec).clone()
     });
-    job.life = JobStatus { run_at: client.now(), hold: true, ..job.life };
+    job.status = JobStatus { run_at: client.now(), hold: true, ..job.status };
     let stored = client.put(job.clone());
     assert_eq!(client.get(job.id), Some(stored));
     assert_eq!(client.get(earlier.id), Some(earlier));
@@ -64,11 +64,11 @@ pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
     let cancelled = failure("enough");
     let mut walk = |event: &dyn Fn(&Job) -> Event<'static>| {
         let change = client.decide(&job, &event(&job));
-        let expected = change.life.clone();
+        let expected = change.status.clone();
         job = client.apply(change);
-        assert_eq!(job.life, expected);
+        assert_eq!(job.status, expected);
     };
-    let lease = |job: &Job| (job.life.claim, job.life.state.lease().expect("a held job").id);
+    let lease = |job: &Job| (job.status.claim, job.status.state.lease().expect("a held job").id);
     walk(&|_| crate::samples::claim(u128::MAX, "w-1"));
     walk(&|_| Event::TakeBack);
     walk(&|_| crate::samples::claim(1, "w-2"));
@@ -77,13 +77,13 @@ pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
     walk(&|_| Event::LeaseEnd);
     walk(&|_| crate::samples::claim(2, "w-3"));
     job = client.apply(client.decide(&job, &Event::Again(&params)));
-    assert_eq!(job.life.again.as_ref().map(|again| &again.params), Some(&params));
+    assert_eq!(job.status.again.as_ref().map(|again| &again.params), Some(&params));
     job = client.apply(client.decide(&job, &Event::Cancel(&cancelled)));
-    let request = job.life.state.held().and_then(|held| held.stop.clone());
+    let request = job.status.state.leased().and_then(|held| held.stop.clone());
     assert_eq!(request.map(|request| request.failure), Some(cancelled));
     let change = client.report(&job, &passed("null"));
-    let expected = change.life.clone();
-    assert_eq!(client.apply(change).life, expected);
+    let expected = change.status.clone();
+    assert_eq!(client.apply(change).status, expected);
     assert!(matches!(expected.state, State::Cancelled(_)));
 }
 
@@ -104,7 +104,7 @@ pub fn a_change_decided_on_a_rev_ahead_is_refused(store: &dyn Store) {
     let job = client.put(client.fresh(None));
     let mut ahead = client.claim(&job, "w");
     ahead.expected += 1;
-    ahead.life.rev += 1;
+    ahead.status.rev += 1;
     let conflicts = client.refused(changing([ahead]));
     assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(job.clone()) }]);
     assert_eq!(client.get(job.id), Some(job));
@@ -176,7 +176,7 @@ pub fn a_refused_unit_leaves_the_others_standing(store: &dyn Store) {
     assert_eq!(results[2], Err(vec![Conflict::Stale { id: jobs[2].id, job: Some(moved.clone()) }]));
     for (n, job) in jobs.iter().enumerate() {
         let stored = client.get(job.id).expect("the job is there");
-        assert_eq!(stored.life.rev, 2, "job {n}");
+        assert_eq!(stored.status.rev, 2, "job {n}");
     }
     assert_eq!(client.get(jobs[2].id), Some(moved));
 }
@@ -202,7 +202,7 @@ pub fn units_see_what_the_units_before_them_did(store: &dyn Store) {
     let units =
         [inserting(job.clone()), inserting(twin.clone()), changing([first.clone()]), changing([second])];
     let results = client.commit(units).results;
-    let held = Job { life: first.life, ..job.clone() };
+    let held = Job { status: first.status, ..job.clone() };
     assert_eq!(results[0], Ok(jobhall_store::Done::default()));
     assert_eq!(results[1], Err(vec![Conflict::KeyHeld { id: twin.id, job: job.clone() }]));
     assert_eq!(results[2], Ok(jobhall_store::Done::default()));
@@ -215,9 +215,9 @@ pub fn calls_take_effect_in_the_order_they_were_made(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.fresh(None);
     let claimed = client.claim(&job, "w");
-    let held = Job { life: claimed.life.clone(), ..job.clone() };
+    let held = Job { status: claimed.status.clone(), ..job.clone() };
     let ended = client.report(&held, &passed("7"));
-    let last = Job { life: ended.life.clone(), ..job.clone() };
+    let last = Job { status: ended.status.clone(), ..job.clone() };
     let first = store.commit(vec![inserting(job.clone())]);
     let second = store.commit(vec![changing([claimed])]);
     let third = store.commit(vec![changing([ended])]);
@@ -237,7 +237,7 @@ pub fn l14_of_two_claims_of_one_job_one_wins(store: &dyn Store) {
     let job = client.put(client.fresh(None));
     let (one, other) = (client.claim(&job, "one"), client.claim(&job, "other"));
     let results = client.commit([changing([one.clone()]), changing([other])]).results;
-    let winner = Job { life: one.life, ..job };
+    let winner = Job { status: one.status, ..job };
     assert!(results[0].is_ok());
     assert_eq!(results[1], Err(vec![Conflict::Stale { id: winner.id, job: Some(winner.clone()) }]));
     assert_eq!(client.get(winner.id), Some(winner));

@@ -224,9 +224,9 @@ fn check_owners(store: &dyn Store, order: &Order, won: &[Vec<usize>]) {
         let ids = positions.iter().map(|&position| order.jobs[position].id).collect();
         for job in wait(store.jobs(ids)).expect("jobs can be read") {
             let job = job.expect("a claimed job is there");
-            let lease = job.life.state.lease().expect("it is held");
+            let lease = job.status.state.lease().expect("it is held");
             assert_eq!(lease.id.0, number as u128, "job {} was claimed twice", job.id);
-            assert_eq!((job.life.rev, job.life.claim), (2, 1));
+            assert_eq!((job.status.rev, job.status.claim), (2, 1));
         }
     }
 }

@@ -55,8 +55,8 @@ pub fn a_key_is_held_through_every_open_state(store: &dyn Store) {
         &|job| client.claim(job, "w"),
         &|job| client.accept(job),
         &|job| {
-            let lease = job.life.state.lease().expect("a held job").id;
-            client.decide(job, &Event::Progress { claim: job.life.claim, lease })
+            let lease = job.status.state.lease().expect("a held job").id;
+            client.decide(job, &Event::Progress { claim: job.status.claim, lease })
         },
         &|job| client.cancel(job),
         &|job| client.report(job, &Report::Cancelled),
@@ -82,7 +82,7 @@ pub fn every_ending_gives_the_key_back(store: &dyn Store) {
     for report in reports {
         let held = client.held(Some("k"));
         let ended = client.apply(client.report(&held, &report));
-        assert!(ended.life.state.is_terminal());
+        assert!(ended.status.state.is_terminal());
     }
     let queued = client.put(client.fresh(Some("k")));
     client.apply(client.cancel(&queued));

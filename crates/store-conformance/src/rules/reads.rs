@@ -103,7 +103,7 @@ pub fn a_completed_job_tells_what_retention_asks(store: &dyn Store) {
             job_type: job.spec.job_type.clone(),
             key: job.spec.key.clone(),
             succeeded: n == 0,
-            ended_at: job.life.state.ended_at().expect("it has ended"),
+            ended_at: job.status.state.ended_at().expect("it has ended"),
             parent: None,
             group: None,
         })

@@ -12,7 +12,7 @@ fn reusing(job: &Job, since: Time) -> Unit {
 }
 
 fn ended_at(job: &Job) -> Time {
-    job.life.state.ended_at().expect("a completed job")
+    job.status.state.ended_at().expect("a completed job")
 }
 
 fn reusable(id: &Job, job: &Job) -> [Conflict; 1] {

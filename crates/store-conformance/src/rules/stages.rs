@@ -101,7 +101,7 @@ pub fn every_conflict_of_the_inserts_is_listed(store: &dyn Store) {
     let client = Client::new(store);
     let held = client.put(client.fresh(Some("held")));
     let success = client.succeeded(Some("done"));
-    let since = success.life.state.ended_at();
+    let since = success.status.state.ended_at();
     let (fine, wants_held, wants_done) =
         (client.fresh(Some("free")), client.fresh(Some("held")), client.fresh(Some("done")));
     let mut reusing = insert(wants_done.clone());

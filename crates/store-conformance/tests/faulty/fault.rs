@@ -118,10 +118,11 @@ impl Fault {
 fn ignore_revs(unit: &mut Unit, memory: &Memory) {
     for change in &mut unit.changes {
         let Some(stored) = memory.jobs_now(&[change.id]).remove(0) else { continue };
-        let same_claim = stored.life.claim == change.life.claim && stored.life.attempt == change.life.attempt;
-        if !stored.life.state.is_terminal() && same_claim {
-            (change.expected, change.life.rev) = (stored.life.rev, stored.life.rev + 1);
-            change.life.updated_at = change.life.updated_at.max(stored.life.updated_at.plus_ms(1));
+        let same_claim =
+            stored.status.claim == change.status.claim && stored.status.attempt == change.status.attempt;
+        if !stored.status.state.is_terminal() && same_claim {
+            (change.expected, change.status.rev) = (stored.status.rev, stored.status.rev + 1);
+            change.status.updated_at = change.status.updated_at.max(stored.status.updated_at.plus_ms(1));
         }
     }
 }

@@ -88,7 +88,7 @@ impl Faulty {
             units.into_iter().zip(&refused).filter(|(_, refused)| refused.is_none()).map(|(unit, _)| unit);
         let committed = self.memory.commit_now(real.collect());
         let ended =
-            self.memory.jobs_now(&ids).into_iter().flatten().filter(|job| job.life.state.is_terminal());
+            self.memory.jobs_now(&ids).into_iter().flatten().filter(|job| job.status.state.is_terminal());
         kept.keys.extend(ended.filter_map(|job| Some((key_of(&job)?, job))));
         let mut results = committed.results.into_iter();
         let answer = |refused: Option<Conflict>| {

@@ -44,7 +44,7 @@ pub(super) async fn read(
     let mut more = row::ids(rows[4].iter().map(|found| get(found, 0)).collect::<Result<Vec<i64>, _>>()?)?;
     more.extend(holders(wire, &units, &jobs).await?);
     more.retain(|id| !named.contains(id));
-    let places = jobs.iter().map(|job| (job.id, key_place(&job.life.state))).collect();
+    let places = jobs.iter().map(|job| (job.id, key_place(&job.status.state))).collect();
     if !more.is_empty() {
         for found in &wire.ask(reads::reading(more)).await? {
             excerpt.know_job(row::job(found)?);

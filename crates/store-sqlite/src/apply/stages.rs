@@ -63,12 +63,12 @@ impl Writes<'_> {
 
     /// Writes a change, without a place on the key if it moves.
     fn change(&mut self, change: &Change) -> Result<Option<Mover>, SqlError> {
-        let Change { id, expected, life, .. } = change;
+        let Change { id, expected, status, .. } = change;
         let standing = self.standing_of(*id)?.ok_or_else(|| damaged("job", "it disappeared"))?;
-        let place = key_place(&life.state);
+        let place = key_place(&status.state);
         let moves = place != standing.place;
-        row::bind_life(&mut self.change_any, *id, *expected, life)?;
-        row::bind_end(&mut self.change_any, &life.state)?;
+        row::bind_status(&mut self.change_any, *id, *expected, status)?;
+        row::bind_end(&mut self.change_any, &status.state)?;
         let live_key = standing.live_key.as_deref().filter(|_| !moves);
         let next_key = standing.next_key.as_deref().filter(|_| !moves);
         row::bind_keys(&mut self.change_any, live_key, next_key)?;

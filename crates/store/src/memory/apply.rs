@@ -71,7 +71,7 @@ impl Tables {
     fn check(&self, check: &Check) -> Option<Conflict> {
         match check {
             Check::Open(id) => {
-                let open = self.jobs.get(id).is_some_and(|job| !job.life.state.is_terminal());
+                let open = self.jobs.get(id).is_some_and(|job| !job.status.state.is_terminal());
                 (!open).then_some(Conflict::NotOpen(*id))
             }
             Check::Joinable(id) => {
@@ -95,7 +95,7 @@ impl Tables {
 
     fn stale(&self, change: &Change) -> Option<Conflict> {
         let job = self.jobs.get(&change.id);
-        let fresh = job.is_some_and(|job| job.life.rev == change.expected);
+        let fresh = job.is_some_and(|job| job.status.rev == change.expected);
         (!fresh).then(|| Conflict::Stale { id: change.id, job: job.cloned() })
     }
 
@@ -107,13 +107,13 @@ impl Tables {
         for change in &unit.changes {
             let before = self.jobs[&change.id].clone();
             if !self.trusting
-                && let Err(rule) = guard(&before.life, &change.life)
+                && let Err(rule) = guard(&before.status, &change.status)
             {
-                panic!("job {}: {rule}: {:?} to {:?}", change.id, before.life, change.life);
+                panic!("job {}: {rule}: {:?} to {:?}", change.id, before.status, change.status);
             }
             let after = changed(&before, change);
             self.put(after.clone(), undo);
-            let (from, to) = (key_place(&before.life.state), key_place(&after.life.state));
+            let (from, to) = (key_place(&before.status.state), key_place(&after.status.state));
             if let Some(key) = key_of(&after).filter(|_| from != to) {
                 self.set_key(from, key.clone(), None, undo);
                 takers.push((to, key, change.id));
@@ -150,7 +150,7 @@ impl Tables {
             if let Some(success) = insert.reuse_since.and_then(|since| self.success_since(&key, since)) {
                 return Some(Conflict::Reusable { id: job.id, job: success });
             }
-            let place = key_place(&job.life.state);
+            let place = key_place(&job.status.state);
             if let Some(holder) = self.holder(place, &key) {
                 return Some(Conflict::KeyHeld { id: job.id, job: self.jobs[&holder].clone() });
             }
@@ -162,8 +162,8 @@ impl Tables {
 
     fn success_since(&self, key: &KeyOf, since: Time) -> Option<Job> {
         let of_key = self.jobs.values().rev().filter(|job| key_of(job).as_ref() == Some(key));
-        let mut successes = of_key.filter(|job| matches!(job.life.state, State::Succeeded(_)));
-        successes.find(|job| job.life.state.ended_at() >= Some(since)).cloned()
+        let mut successes = of_key.filter(|job| matches!(job.status.state, State::Succeeded(_)));
+        successes.find(|job| job.status.state.ended_at() >= Some(since)).cloned()
     }
 
     fn holder(&self, place: KeyPlace, key: &KeyOf) -> Option<JobId> {
@@ -258,5 +258,5 @@ pub(super) fn key_of(job: &Job) -> Option<KeyOf> {
 
 fn changed(before: &Job, change: &Change) -> Job {
     let spec = change.spec.as_ref().unwrap_or(&before.spec).clone();
-    Job { id: before.id, spec, life: change.life.clone() }
+    Job { id: before.id, spec, status: change.status.clone() }
 }

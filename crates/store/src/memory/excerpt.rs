@@ -26,7 +26,7 @@ impl Excerpt {
     /// Adds a stored job, with its place on its key.
     pub fn know_job(&mut self, job: Job) {
         if let Some(key) = key_of(&job) {
-            self.tables.write_key(key_place(&job.life.state), key, Some(job.id));
+            self.tables.write_key(key_place(&job.status.state), key, Some(job.id));
         }
         self.tables.jobs.insert(job.id, job);
     }

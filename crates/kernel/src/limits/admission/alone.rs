@@ -20,7 +20,7 @@ fn admission(concurrency: Option<u32>, rate: Option<Rate>) -> Admission {
 }
 
 fn job(n: u64) -> Job {
-    Job { id: id(n), spec: Arc::new(spec()), life: JobStatus::queued(time(0), time(0)) }
+    Job { id: id(n), spec: Arc::new(spec()), status: JobStatus::queued(time(0), time(0)) }
 }
 
 fn share(admission: &mut Admission) -> Share {

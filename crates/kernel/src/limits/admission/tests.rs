@@ -22,14 +22,14 @@ fn now() -> Now {
 fn job(number: u64) -> Job {
     let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
     let spec = Arc::new(JobSpec::plain(job_type, queue, now().wall));
-    Job { id: id(number), spec, life: JobStatus::queued(now().wall, now().wall) }
+    Job { id: id(number), spec, status: JobStatus::queued(now().wall, now().wall) }
 }
 
 fn leased(number: u64) -> Job {
     let job = job(number);
     let claim = Event::Claim { lease: LeaseId(7), worker: WorkerName::new("p").unwrap() };
-    let Ok(Decision::Step(step)) = transition(&job.life, &claim, now().wall) else { panic!("a claim") };
-    Job { life: step.life, ..job }
+    let Ok(Decision::Step(step)) = transition(&job.status, &claim, now().wall) else { panic!("a claim") };
+    Job { status: step.status, ..job }
 }
 
 /// Job 1 is leased and has the only place; jobs 2 to 4 want it, and a worker would take them.
