@@ -59,9 +59,10 @@ impl Holders {
     pub fn insert(&mut self, id: JobId, place: Place) {
         if let Holders::Few(few) = self
             && place.is_alone()
-            && let Some(free) = few.iter_mut().find(|slot| slot.is_none_or(|(known, _)| known == id))
+            && let Some(at) = (few.iter().position(|slot| slot.is_some_and(|(known, _)| known == id)))
+                .or_else(|| few.iter().position(Option::is_none))
         {
-            *free = Some((id, place.weight));
+            few[at] = Some((id, place.weight));
             return;
         }
         self.many().insert(id, place);

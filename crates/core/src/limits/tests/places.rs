@@ -121,6 +121,18 @@ fn borrowers_that_are_set_later_count_as_if_they_had_borrowed() {
 }
 
 #[test]
+fn a_job_has_one_place_also_after_others_left_theirs() {
+    let mut places = Places::default();
+    places.take(id(1), 1);
+    places.take(id(2), 2);
+    places.leave(id(1));
+    places.set_borrowed(&BTreeMap::new());
+    assert_eq!((places.holders(), places.taken()), (vec![(id(2), 2)], 2));
+    places.leave(id(2));
+    assert_eq!((places.is_empty(), places.taken()), (true, 0));
+}
+
+#[test]
 fn a_place_is_free_when_the_last_job_of_its_chain_leaves() {
     let mut places = Places::default();
     places.take(id(1), 1);
