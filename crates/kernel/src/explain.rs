@@ -289,7 +289,7 @@ impl fmt::Display for Why {
             Why::NoMatchingWorker(workers) => workers::no_match(workers, f),
             Why::NoVacancy(workers) => {
                 let names: Vec<_> = workers.iter().map(WorkerName::as_str).collect();
-                write!(f, "the matching workers have no vacancy: {}", names.join(", "))
+                write!(f, "no matching worker has a free slot: {}", names.join(", "))
             }
             Why::TooLarge(resources) => {
                 write!(f, "it uses more than any worker has")?;

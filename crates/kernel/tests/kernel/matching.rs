@@ -201,6 +201,8 @@ fn every_reason_to_wait_is_explained() {
     assert_eq!(other.explain(both).to_string(), format!("job {both} is queued\n{expected}"));
     hall.worker("large", "gpu=4");
     assert_eq!(why(&mut hall, id), [Why::NoVacancy(vec![crate::rig::worker("large")])]);
+    let words = hall.explain(id).to_string();
+    assert_eq!(words, format!("job {id} is queued\nno matching worker has a free slot: large"));
     let later = hall.now.wall.plus_ms(1_000);
     let scheduled = hall.submit(NewJob { run_at: Some(later), ..job("t") }).unwrap().id;
     assert_eq!(why(&mut hall, scheduled), [Why::NotDue(later)]);
