@@ -59,8 +59,11 @@ impl Kernel {
         let Ok(page) = result else { return self.end_walk() };
         let Some(last) = page.last().map(|job| job.id) else { return self.walk_groups(None) };
         let Some(mut pass) = self.deadlines.retention.pass.take() else { return };
-        // An open parent may request its sub-jobs again.
-        let needed = |job: &Completed| self.is_needed(job) || self.relations.is_wanted(job.id);
+        // The end of a job may be stored and not known here yet; then its dependents are not told of it either. An open
+        // parent may request its sub-jobs again.
+        let needed = |job: &Completed| {
+            self.jobs.contains(job.id) || self.is_needed(job) || self.relations.is_wanted(job.id)
+        };
         let gone = page.iter().filter(|job| pass.removes(job, &self.type_config(&job.job_type)));
         let jobs: Vec<_> = gone.filter(|job| !needed(job)).map(|job| job.id).collect();
         self.deadlines.retention.pass = Some(pass);

@@ -1,7 +1,7 @@
 //! What time and trouble do: retention, residency, blocks of ids, settings, and a store that cannot write.
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
-use jobhall_core::{JobId, NewJob, StateName, TypeConfig, TypeName};
+use jobhall_core::{After, JobId, NewJob, StateName, TypeConfig, TypeName};
 use jobhall_kernel::{
     Answer, Config, Effect, GroupCreated, NewGroup, Rejected, Request, StoreReply, StoreRequest, Submit, Why,
 };
@@ -368,4 +368,26 @@ fn an_ended_group_is_removed_after_its_jobs_and_after_a_day() {
     hall.ask(Request::CloseGroup { id: open }).unwrap();
     hall.pass(50 * 3_600_000);
     assert_eq!((is_there(&hall, open), is_there(&hall, kept)), (None, Some(1)));
+}
+
+#[test]
+fn retention_spares_a_job_whose_end_is_stored_but_not_known_yet() {
+    let mut hall = Hall::with(Config { retention_ms: 1_000, ..Config::default() });
+    hall.set_type("c", |config| config.keep_count = Some(0));
+    let first = hall.submit(NewJob { retry: tries(1), ..job("c") }).unwrap().id;
+    let after = vec![After::Job(first)];
+    let dependent = hall.submit(NewJob { after, ..job("d") }).unwrap().id;
+    let held = hall.take_one("w");
+    hall.hold = true;
+    hall.report_later("w", &held, failed("no"));
+    let (number, units) = hall.held.remove(0);
+    let committed = hall.store.commit_now(units);
+    hall.pass(3_000);
+    assert_eq!(hall.stored(first).status.state.name(), StateName::Failed, "it is not removed");
+    hall.hold = false;
+    hall.kernel.store_replied(hall.now, StoreReply::Committed(number, Ok(committed)));
+    hall.pump();
+    assert_eq!(hall.state(dependent), StateName::Failed, "because of its dependency");
+    hall.pass(3_000);
+    assert_eq!(hall.store.jobs_now(&[first]), [None], "now it is");
 }
