@@ -59,7 +59,7 @@ impl Kernel {
         let Ok(page) = result else { return self.end_walk() };
         let Some(last) = page.last().map(|job| job.id) else { return self.walk_groups(None) };
         let Some(mut pass) = self.deadlines.retention.pass.take() else { return };
-        // The end of a job may be stored and not known here yet; then its dependents are not told of it either. An open
+        // The end of a job may be stored while the reply is pending; its dependents are not ended yet then. An open
         // parent may request its sub-jobs again.
         let needed = |job: &Completed| {
             self.jobs.contains(job.id) || self.is_needed(job) || self.relations.is_wanted(job.id)

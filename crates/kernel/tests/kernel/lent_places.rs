@@ -53,6 +53,18 @@ fn middle_lost(hall: &mut Hall) -> (JobId, Assignment) {
     (middle.attempt.job, last)
 }
 
+/// A job waits for its sub-job, which waits for another: all on one place. Returns the assignments of the first two.
+fn two_waiting(hall: &mut Hall) -> (Assignment, Assignment) {
+    hall.submit(job("p")).unwrap();
+    let (_, held) = give(hall, "a");
+    hall.call("a", &held, "one", job("p")).unwrap();
+    hall.wait("a", &held);
+    let (_, middle) = give(hall, "b");
+    hall.call("b", &middle, "one", job("p")).unwrap();
+    hall.wait("b", &middle);
+    (held, middle)
+}
+
 #[test]
 fn a_job_keeps_a_lent_place_when_the_one_that_asked_for_it_loses_its_lease() {
     let mut hall = Hall::new();
@@ -79,13 +91,8 @@ fn a_job_keeps_a_lent_place_over_a_restart_when_the_one_that_asked_for_it_does_n
 fn a_job_keeps_a_lent_place_over_a_restart_when_the_one_that_asked_for_it_has_ended() {
     let mut hall = Hall::new();
     limited(&mut hall, 1);
-    let first = hall.submit(job("p")).unwrap().id;
-    let (_, held) = give(&mut hall, "a");
-    hall.call("a", &held, "one", job("p")).unwrap();
-    hall.wait("a", &held);
-    let (_, middle) = give(&mut hall, "b");
-    hall.call("b", &middle, "one", job("p")).unwrap();
-    hall.wait("b", &middle);
+    let (held, middle) = two_waiting(&mut hall);
+    let first = held.attempt.job;
     let (_, last) = give(&mut hall, "c");
     hall.cancel(middle.attempt.job).unwrap();
     hall.report("b", &middle, passed()).unwrap();
@@ -237,13 +244,8 @@ fn a_place_that_a_failed_claim_had_borrowed_is_lent_to_another_job() {
 fn an_attempt_whose_wait_is_over_resumes_when_the_limit_that_kept_its_place_is_removed() {
     let mut hall = Hall::new();
     limited(&mut hall, 1);
-    let first = hall.submit(job("p")).unwrap().id;
-    let (_, held) = give(&mut hall, "a");
-    hall.call("a", &held, "one", job("p")).unwrap();
-    hall.wait("a", &held);
-    let (_, middle) = give(&mut hall, "b");
-    hall.call("b", &middle, "one", job("p")).unwrap();
-    hall.wait("b", &middle);
+    let (held, middle) = two_waiting(&mut hall);
+    let first = held.attempt.job;
     give(&mut hall, "c");
     hall.cancel(middle.attempt.job).unwrap();
     hall.report("b", &middle, passed()).unwrap();
