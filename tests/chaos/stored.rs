@@ -51,7 +51,7 @@ async fn all(store: &dyn Store, names: Vec<Name>) -> Stored {
     loop {
         let page = store.list(JobFilter::default(), before, 1_000).await.unwrap();
         for job in page.jobs {
-            attempts.insert(job.id, store.attempts(job.id).await.unwrap());
+            attempts.insert(job.id, store.attempts(job.id, 0, usize::MAX).await.unwrap());
             jobs.insert(job.id, job);
         }
         before = page.next;

@@ -32,7 +32,7 @@ pub fn worker_file(folder: &Path) -> PathBuf {
         "echo \"start $JOBHALL_JOB $JOBHALL_CLAIM\" >> {traces}; cat; echo '{{\"typed\":true}}' > $JOBHALL_RESULT; \
          echo \"end $JOBHALL_JOB $JOBHALL_CLAIM 0\" >> {traces}"
     );
-    let text = format!("slots = 2\nallow_exec = true\n[types.{TYPED}]\nrun = {:?}\n", ["sh", "-c", &script]);
+    let text = format!("slots = 2\nallow = [\"exec\"]\n[types.{TYPED}]\nrun = {:?}\n", ["sh", "-c", &script]);
     let path = folder.join("worker.toml");
     std::fs::write(&path, text).unwrap();
     path

@@ -15,7 +15,7 @@ fn log(rig: &Rig, id: &str) -> String {
 #[test]
 fn a_worker_that_is_told_to_end_finishes_its_job_and_takes_no_other() {
     let rig = Rig::server(&[]);
-    let mut worker = rig.worker("one", &rig.token(), &["--allow-exec", "--slots", "1"]);
+    let mut worker = rig.worker("one", &rig.token(), &["--allow", "exec", "--slots", "1"]);
     rig.run(&["job", "submit", "exec", "--params", SLOW]);
     rig.run(&["job", "submit", "exec", "--params", r#"{"script":"echo never"}"#]);
     eventually("its output", || log(&rig, "1").contains("ready"));
@@ -23,14 +23,58 @@ fn a_worker_that_is_told_to_end_finishes_its_job_and_takes_no_other() {
     assert_eq!(worker.wait().code(), Some(0), "{}", rig.said("one"));
     assert_eq!((state(&rig, "1").as_str(), log(&rig, "1").as_str()), ("succeeded", "ready\ndone\n"));
     assert_eq!(state(&rig, "2"), "queued", "no worker is connected");
-    let _other = rig.worker("two", &rig.token(), &["--allow-exec", "--slots", "1"]);
+    let _other = rig.worker("two", &rig.token(), &["--allow", "exec", "--slots", "1"]);
     eventually("another worker", || state(&rig, "2") == "succeeded");
+}
+
+#[test]
+fn a_worker_that_an_operator_drains_finishes_its_job_and_exits_with_0() {
+    let rig = Rig::server(&[]);
+    let secret = rig.json(&["token", "create", "one", "--role", "worker", "--json"])["secret"].clone();
+    let mut worker = rig.worker("one", secret.as_str().unwrap(), &["--allow", "exec", "--slots", "1"]);
+    rig.run(&["job", "submit", "exec", "--params", SLOW]);
+    eventually("its output", || log(&rig, "1").contains("ready"));
+    rig.run(&["job", "submit", "exec", "--params", r#"{"script":"echo never"}"#]);
+    let drained = rig.run(&["worker", "drain", "one"]);
+    assert!(text(&drained.stdout).contains("worker one drains"), "{drained:?}");
+    assert!(text(&rig.run(&["worker", "list"]).stdout).contains("draining"));
+    let why = text(&rig.run(&["job", "explain", "2"]).stdout);
+    assert!(why.contains("worker one drains"), "{why}");
+    assert_eq!(worker.wait().code(), Some(0), "{}", rig.said("one"));
+    assert!(rig.said("one").contains("an operator drains this worker"), "{}", rig.said("one"));
+    assert_eq!((state(&rig, "1").as_str(), log(&rig, "1").as_str()), ("succeeded", "ready\ndone\n"));
+    assert_eq!(state(&rig, "2"), "queued");
+    let _again = rig.worker("one", secret.as_str().unwrap(), &["--allow", "exec", "--slots", "1"]);
+    eventually("the worker that was started again", || state(&rig, "2") == "succeeded");
+}
+
+#[test]
+fn the_worker_of_up_can_be_paused_and_not_drained() {
+    let mut rig = Rig::up(&["--slots", "1"]);
+    eventually("its worker", || text(&rig.run(&["worker", "list"]).stdout).contains("local"));
+    let refused = rig.run(&["worker", "drain", "local"]);
+    assert_eq!(refused.status.code(), Some(6), "{refused:?}");
+    assert!(text(&refused.stderr).contains("pause it instead"), "{refused:?}");
+    let paused = rig.run(&["worker", "pause", "local"]);
+    assert!(text(&paused.stdout).contains("resume it: jobhall worker resume local"), "{paused:?}");
+    rig.run(&["job", "submit", "exec", "--params", r#"{"script":"true"}"#]);
+    rig.hall().signal(Signal::TERM);
+    assert_eq!(rig.hall().wait().code(), Some(0), "{}", rig.said("hall"));
+    rig.start(&["up", "--slots", "1"]);
+    eventually("its worker", || rig.json(&["worker", "show", "local", "--json"])["connected"] == true);
+    let why = text(&rig.run(&["job", "explain", "1"]).stdout);
+    assert!(why.contains("worker local is paused; resume it: jobhall worker resume local"), "{why}");
+    rig.run(&["worker", "resume", "local"]);
+    eventually("the job", || state(&rig, "1") == "succeeded");
+    let unknown = rig.run(&["worker", "pause", "locla"]);
+    assert_eq!(unknown.status.code(), Some(5), "{unknown:?}");
+    assert!(text(&unknown.stderr).contains("known workers: local"), "{unknown:?}");
 }
 
 #[test]
 fn a_hall_that_is_told_to_stop_loses_nothing_of_a_running_job() {
     let mut rig = Rig::server(&[]);
-    let mut worker = rig.worker("one", &rig.token(), &["--allow-exec", "--slots", "1"]);
+    let mut worker = rig.worker("one", &rig.token(), &["--allow", "exec", "--slots", "1"]);
     let script = r#"{"script":"i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.1; done"}"#;
     rig.run(&["job", "submit", "exec", "--params", script]);
     eventually("its output", || log(&rig, "1").contains("line 3"));

@@ -12,7 +12,7 @@ fn alone(rig: &Rig, words: &[&str]) -> std::process::Command {
     assert!(!taken, "not proven: another server is running on 127.0.0.1:7450");
     let mut command = jobhall();
     let home = rig.folder();
-    for name in ["HOME", "TMPDIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
+    for name in ["HOME", "TMPDIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
         command.env(name, home);
     }
     let (name, value) = rig.mark().split_once('=').unwrap();

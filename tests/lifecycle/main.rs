@@ -3,6 +3,8 @@
 
 mod drain;
 mod embedded;
+mod failed;
+mod open_files;
 mod resources;
 mod supervised;
 mod ticks;

@@ -32,6 +32,7 @@ fn where_the_holder_tells_the_address_of_another_node_that_is_said_and_logged() 
     let mut crowd = Crowd::of(1, &[]);
     let url = crowd.database.url();
     let (mut wrong, follower) = (Rig::new(), crowd.nodes[0].url());
+    wrong.share_key(&crowd.nodes[0]);
     wrong.start(&["server", "--log", "info", "--database", &url, "--advertise", &follower]);
     crowd.nodes[0].hall().kill();
     eventually("the other to lead", || wrong.said("hall").contains("this node leads"));

@@ -38,7 +38,7 @@ fn a_job_submitted_at_one_node_wakes_a_vacancy_parked_at_another() {
 fn a_job_for_a_gpu_reaches_the_worker_that_has_one_wherever_it_is() {
     let crowd = Crowd::of(3, &[]);
     let file = crowd.file("gpu.toml");
-    std::fs::write(&file, "name = \"gpu\"\nslots = 1\nallow_exec = true\n[abilities]\ngpu = 1\n").unwrap();
+    std::fs::write(&file, "name = \"gpu\"\nslots = 1\nallow = [\"exec\"]\n[abilities]\ngpu = 1\n").unwrap();
     let _plain = crowd.worker("plain", &crowd.nodes[1].url(), &["--slots", "4"]);
     let _gpu = crowd.worker("gpu", &crowd.nodes[2].url(), &["--config", file.to_str().unwrap()]);
     for at in 0..3 {

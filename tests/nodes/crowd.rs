@@ -62,7 +62,7 @@ impl Crowd {
             self.token = node.token();
         } else {
             // The first node has created the administrator's token; it is valid on all nodes.
-            std::fs::create_dir_all(node.data()).unwrap();
+            node.share_key(&self.nodes[0]);
             std::fs::copy(self.nodes[0].data().join("admin.token"), node.data().join("admin.token")).unwrap();
             self.serve(&mut node, words);
         }
@@ -126,7 +126,7 @@ impl Crowd {
     pub fn worker(&self, name: &str, server: &str, words: &[&str]) -> Process {
         let made = self.json(0, &["token", "create", name, "--role", "worker"]);
         let mut command = jobhall();
-        command.args(["worker", "--name", name, "--server", server, "--allow-exec"]).args(words);
+        command.args(["worker", "--name", name, "--server", server, "--allow", "exec"]).args(words);
         command.env("JOBHALL_TOKEN", made["secret"].as_str().unwrap());
         self.nodes[0].spawn(command, name)
     }

@@ -126,6 +126,7 @@ fn up_brings_a_worker_that_works_whichever_node_holds_the_leadership() {
     let mut crowd = Crowd::of(1, &[]);
     let url = crowd.database.url();
     let mut up = jobhall_tests::Rig::new();
+    up.share_key(&crowd.nodes[0]);
     up.start(&["up", "--slots", "1", "--database", &url]);
     let first = crowd.submit(0, "echo hello", &[]);
     crowd.until(0, &first, "succeeded");
@@ -142,6 +143,7 @@ fn an_up_that_holds_the_leadership_and_is_told_to_stop_serves_the_hall_until_its
     let mut crowd = Crowd::of(1, &[]);
     let url = crowd.database.url();
     let mut up = jobhall_tests::Rig::new();
+    up.share_key(&crowd.nodes[0]);
     up.start(&["up", "--slots", "1", "--database", &url]);
     crowd.nodes[0].hall().kill();
     eventually("the other node to lead", || crowd.holder_url() == up.url());
@@ -200,4 +202,22 @@ fn a_log_is_followed_to_its_end_over_the_death_of_the_holder() {
         assert!(said(&crowd).contains("done"), "{name}: {}", said(&crowd));
         assert_eq!(said(&crowd).matches("begun").count(), 1, "{name}: nothing twice");
     }
+}
+
+#[test]
+fn a_paused_worker_stays_paused_under_the_next_leader() {
+    let mut crowd = Crowd::of(2, &[]);
+    let holder = crowd.holder(0).unwrap();
+    let other = 1 - holder;
+    let places: Vec<_> = crowd.nodes.iter().map(jobhall_tests::Rig::url).collect();
+    let _worker = crowd.worker("a", &places.join(","), &["--slots", "1"]);
+    eventually("its worker", || crowd.run(other, &["worker", "pause", "a"]).status.success());
+    let id = crowd.submit(other, "true", &[]);
+    crowd.nodes[holder].hall().kill();
+    eventually("another holder", || crowd.holder(other) == Some(other));
+    eventually("the worker", || {
+        text(&crowd.run(other, &["job", "explain", &id]).stdout).contains("worker a is paused")
+    });
+    assert!(crowd.run(other, &["worker", "resume", "a"]).status.success());
+    crowd.until(other, &id, "succeeded");
 }

@@ -40,7 +40,7 @@ fn stop(rig: &mut Rig) {
 
 fn worker(rig: &Rig) -> Process {
     let made = rig.json(&["token", "create", "w", "--role", "worker", "--json"]);
-    rig.worker("w", made["secret"].as_str().unwrap(), &["--allow-exec", "--slots", "2"])
+    rig.worker("w", made["secret"].as_str().unwrap(), &["--allow", "exec", "--slots", "2"])
 }
 
 /// Moves the data of the rig; returns the output of the command.

@@ -34,6 +34,7 @@ fn the_first_node_writes_the_administrators_token_and_the_next_says_where_it_is(
     let mut other = Rig::new();
     let url = crowd.database.url();
     let advertised = other.url().replace("127.0.0.1", "localhost");
+    other.share_key(&crowd.nodes[0]);
     other.start(&["server", "--database", &url, "--advertise", &advertised]);
     assert!(!crowd.nodes[0].said("hall").contains("admin.token"), "it was the first");
     assert!(!other.data().join("admin.token").exists());
@@ -69,6 +70,7 @@ fn a_file_may_say_where_the_database_is() {
         std::fs::write(path, crowd.database.url() + "\n").unwrap();
     }
     let [url, direct] = [url, direct].map(|path| format!("@{}", path.display()));
+    rig.share_key(&crowd.nodes[0]);
     rig.start(&["server", "--database", &url, "--database-direct", &direct, "--database-pooled"]);
     assert!(rig.said("hall").contains("admin.token"), "it is the second: {}", rig.said("hall"));
     let wrong = rig.folder().join("wrong");
@@ -82,4 +84,19 @@ fn a_file_may_say_where_the_database_is() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(complaint) && !said.contains("hunter2"), "{said}");
     }
+}
+
+#[test]
+fn audit_l13_a_database_elsewhere_without_encryption_is_a_warning_with_a_fix() {
+    let rig = Rig::new();
+    let said = |url: &str| {
+        let mut command = jobhall();
+        command.args(["server", "--listen", "127.0.0.1:0", "--database", url, "--data"]).arg(rig.data());
+        text(&command.output().unwrap().stderr)
+    };
+    // A name that does not exist: the warning comes before the connection.
+    let warned = said("postgres://hall@db.invalid/hall");
+    assert!(warned.contains("db.invalid") && warned.contains("sslmode=verify-full"), "{warned}");
+    let quiet = said("postgres://hall@db.invalid/hall?sslmode=require");
+    assert!(!quiet.contains("unencrypted"), "{quiet}");
 }

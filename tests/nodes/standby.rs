@@ -61,7 +61,7 @@ fn h11_g7_a_promoted_standby_has_every_acknowledged_job_once_and_work_goes_on() 
     let url = on_either(&database.url(), &standby.url(database.name()));
     let mut nodes = [Rig::new(), Rig::new()];
     nodes[0].start(&["server", "--log", "info", "--database", &url]);
-    std::fs::create_dir_all(nodes[1].data()).unwrap();
+    nodes[1].share_key(&nodes[0]);
     std::fs::copy(nodes[0].data().join("admin.token"), nodes[1].data().join("admin.token")).unwrap();
     nodes[1].start(&["server", "--log", "info", "--database", &url]);
     let (places, token) = (format!("{},{}", nodes[0].url(), nodes[1].url()), nodes[0].token());

@@ -81,6 +81,8 @@ pub fn jobhall() -> Command {
     for name in ["JOBHALL_SERVER", "JOBHALL_TOKEN", "JOBHALL_DATA", "JOBHALL_TOKEN_FILE", "JOBHALL_COLOR"] {
         command.env_remove(name);
     }
+    // Servers of other tests and of the user who runs the tests are not found, nor do these write records there.
+    command.env("XDG_RUNTIME_DIR", "/proc/none").env("XDG_STATE_HOME", "/proc/none");
     command.env("NO_COLOR", "1");
     command
 }

@@ -129,6 +129,14 @@ impl Rig {
     pub fn start(&mut self, words: &[&str]) {
         let mut command = jobhall();
         command.args(words).arg("--data").arg(self.data()).args(["--listen", &self.address.to_string()]);
+        self.start_command(command);
+    }
+
+    /// Starts the server with this command, which names the rig's data and port, and waits until it is ready.
+    ///
+    /// # Panics
+    /// As [`Rig::start`].
+    pub fn start_command(&mut self, command: Command) {
         let mut process = self.spawn(command, "hall");
         self.wait_ready(&mut process);
         self.hall = Some(process);
@@ -216,6 +224,15 @@ impl Rig {
     /// The text in the environment of every process that the rig started.
     pub fn mark(&self) -> &str {
         &self.mark
+    }
+
+    /// Copies the key file of another node of the same hall, which this node needs before it starts.
+    ///
+    /// # Panics
+    /// The other node has no key file.
+    pub fn share_key(&self, other: &Rig) {
+        std::fs::create_dir_all(self.data()).unwrap();
+        std::fs::copy(other.data().join("hall.key"), self.data().join("hall.key")).unwrap();
     }
 
     pub fn token(&self) -> String {

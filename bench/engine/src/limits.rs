@@ -45,7 +45,7 @@ async fn one(
 ) -> Result<Map<String, Value>, Failed> {
     let mut hall = Hall::open(options, name, 0).await?;
     // Always set, because a database keeps the settings of the previous turn.
-    let config = (!limits.is_empty()).then_some(QueueConfig { paused: false, limits });
+    let config = (!limits.is_empty()).then_some(QueueConfig { limits, ..QueueConfig::default() });
     hall.engine.set_queue(QueueName::new("default")?, config, None).await?;
     let report = life::measure_jobs(&mut hall, options, way, jobs).await?;
     hall.engine.stop().await;

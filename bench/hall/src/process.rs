@@ -44,6 +44,10 @@ impl Server {
         let mut nodes: Vec<Server> = Vec::new();
         for number in 1..=count {
             let data = options.directory.join(format!("node-{number}"));
+            if number > 1 {
+                fs::create_dir_all(&data)?;
+                let _ = fs::copy(options.directory.join("node-1/hall.key"), data.join("hall.key"));
+            }
             let mut command = Command::new(&options.binary);
             command.args(["server", "--listen", "127.0.0.1:0", "--database", database, "--data"]).arg(&data);
             let (child, line) = first_line(&mut command).await?;
@@ -109,7 +113,7 @@ impl Server {
 pub fn worker(binary: &Path, hall: &Server) -> Result<Child, Failed> {
     let server = format!("http://{}", hall.address);
     let mut command = Command::new(binary);
-    command.args(["worker", "--name", "bench", "--slots", "2", "--allow-exec", "--server", &server]);
+    command.args(["worker", "--name", "bench", "--slots", "2", "--allow", "exec", "--server", &server]);
     command.env("JOBHALL_TOKEN", &hall.token).stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
     Ok(command.spawn()?)
 }

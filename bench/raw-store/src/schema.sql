@@ -29,7 +29,8 @@ CREATE TABLE specs (
     copy_of        INTEGER,
     owner          TEXT,
     tags           TEXT,
-    schedule       TEXT
+    schedule       TEXT,
+    at_most_once   INTEGER
 ) STRICT;
 CREATE INDEX specs_key ON specs (type, key) WHERE key IS NOT NULL;
 CREATE INDEX specs_group ON specs (group_id) WHERE group_id IS NOT NULL;

@@ -9,11 +9,14 @@
 //! returned, its object therefore exists and was touched recently. Where other nodes share the objects, a removal
 //! also names the touch time it was decided on, and a put that finds its name taken checks again.
 
+mod checked;
+
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use thiserror::Error;
 
+use self::checked::Checked;
 use crate::file_store::{FileStore, Found, Name, Section, Shelf, Temp};
 use crate::object_reader::SoundObject;
 use crate::{BlobError, Digest, ObjectReader, guard};
@@ -58,12 +61,13 @@ pub enum ReadAllError {
 pub struct Objects {
     file_store: Arc<dyn FileStore>,
     shards: Vec<Mutex<()>>,
+    checked: Checked,
 }
 
 impl Objects {
     pub(crate) fn new(file_store: Arc<dyn FileStore>) -> Objects {
         let shards = (0..=u8::MAX).map(|_| Mutex::new(())).collect();
-        Objects { file_store, shards }
+        Objects { file_store, shards, checked: Checked::default() }
     }
 
     /// Stores the content of the reader. When this returns the object is durable, and the collector does not remove
@@ -99,6 +103,20 @@ impl Objects {
     pub fn open_sound(&self, digest: &Digest) -> Result<SoundObject, BlobError> {
         SoundObject::check(self.open(digest)?)
             .map_err(|error| BlobError::io("read", format!("object {digest}"), error))
+    }
+
+    /// The same, but an object that was verified in the last ten minutes is not read again unless its file has changed.
+    ///
+    /// # Errors
+    /// [`BlobError::Damaged`] if its content was changed, [`BlobError::Missing`] if it does not exist.
+    pub fn open_recent(&self, digest: &Digest) -> Result<SoundObject, BlobError> {
+        let Some(found) = self.look(digest)? else { return self.open_sound(digest) };
+        if self.checked.knows(digest, &found) {
+            return Ok(SoundObject::verified(self.open(digest)?));
+        }
+        let sound = self.open_sound(digest)?;
+        self.checked.remember(*digest, &found);
+        Ok(sound)
     }
 
     /// The whole content, verified.

@@ -5,7 +5,9 @@ mod fixture;
 mod suite;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use fixture::{ATTEMPT, HOUR_MS, NO_LIMIT, NOW_MS, chunk, hall, object, real_now_ms};
 use jobhall_blobs::{
@@ -50,6 +52,23 @@ fn whether_an_attempt_has_any_is_known_without_reading_them() {
     assert!(has(&hall, ATTEMPT), "a hint follows a link");
     let found = hall.reopened().blobs.artifacts().find(ATTEMPT, &kept.name);
     assert!(matches!(found, Err(BlobError::Odd { .. })), "and nothing else does: {found:?}");
+}
+
+#[test]
+fn audit_l10_a_verified_object_is_not_hashed_again_until_its_file_changes() {
+    let hall = hall();
+    let digest = hall.put(b"content");
+    let path = hall.place.path(&object(&digest));
+    let objects = hall.blobs.objects();
+    objects.open_recent(&digest).unwrap();
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all(b"CONTENT").unwrap();
+    file.set_modified(modified).unwrap();
+    assert_eq!(objects.open_recent(&digest).unwrap().read_at(0, 3).unwrap(), b"CON", "it was not read again");
+    assert!(objects.open_sound(&digest).unwrap_err().is_damage());
+    file.set_modified(modified + Duration::from_secs(1)).unwrap();
+    assert!(objects.open_recent(&digest).unwrap_err().is_damage(), "the file has changed");
 }
 
 #[test]

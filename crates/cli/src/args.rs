@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, audit, call, completions, config, doctor, events, group, help, job, man, move_up, nodes,
-    progress, queue, run, schedule, server, slot, stats, token, types, up, worker, worker_list,
+    artifact, audit, call, completions, config, doctor, events, group, help, job, key, man, move_up, nodes,
+    progress, queue, retention, run, schedule, server, slot, stats, token, types, up, worker, worker_list,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
@@ -33,14 +33,14 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// Server URL; separate the URLs of several nodes with commas [env: JOBHALL_SERVER] [default:
-    /// http://127.0.0.1:7450]
+    /// Server URL; separate the URLs of several nodes with commas [env: JOBHALL_SERVER] [default: the server on
+    /// --data, or your running server, or http://127.0.0.1:7450]
     #[arg(long, global = true, value_name = "URL")]
     pub server: Option<String>,
     /// API token (prefer JOBHALL_TOKEN or a file) [env: JOBHALL_TOKEN, JOBHALL_TOKEN_FILE]
     #[arg(long, global = true, value_name = "TOKEN")]
     pub token: Option<String>,
-    /// Data directory of a local server, with its admin.token [env: JOBHALL_DATA]
+    /// Data directory of a local server: its address and admin.token are used [env: JOBHALL_DATA]
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<String>,
     /// Certificate of the CA that signed the server's certificate [env: JOBHALL_CA]
@@ -135,12 +135,18 @@ pub enum Command {
     /// Show and configure job types
     #[command(subcommand)]
     Type(types::TypeCommand),
+    /// Show and change how long completed jobs are kept
+    #[command(subcommand)]
+    Retention(retention::RetentionCommand),
     /// Create jobs on a schedule
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
     /// Create, list and revoke tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Show and rotate the key file of the hall
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Show the audit log
     Audit(audit::AuditArgs),
     /// Start a sub-job and wait for its result, from inside a job

@@ -10,12 +10,15 @@ pub mod events;
 pub mod group;
 pub mod help;
 pub mod job;
+pub mod keep;
+pub mod key;
 pub mod limit;
 pub mod man;
 pub mod move_up;
 pub mod nodes;
 pub mod progress;
 pub mod queue;
+pub mod retention;
 pub mod run;
 pub mod schedule;
 pub mod server;
@@ -61,8 +64,10 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Logs(args) => job::run(&context, &JobCommand::Log(args)).await,
         Command::Workers(_) => worker_list::list(&context).await,
         Command::Nodes(_) => nodes::run(&context).await,
+        Command::Retention(command) => retention::run(&context, &command).await,
         Command::Type(command) => types::run(&context, &command).await,
         Command::Schedule(command) => schedule::run(&context, &command).await,
+        Command::Key(command) => key::run(&context, &command),
         Command::Token(command) => token::run(&context, &command).await,
         Command::Audit(args) => audit::run(&context, &args).await,
         Command::Call(args) => call::run(&context, &args).await,

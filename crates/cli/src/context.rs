@@ -28,7 +28,7 @@ impl Context {
     /// A client of the configured server.
     pub fn client(&self) -> Outcome<Client> {
         let token = self.settings.token.as_ref().map(|token| token.value.as_str());
-        let server = &self.settings.server;
+        let server = self.settings.server()?;
         self.output.detail(&format!("server: {} ({})", server.value, server.origin));
         Ok(Client::trusting(&server.value, token, self.settings.trust())?)
     }

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use jobhall_client::Client;
+use jobhall_client::{Client, ClientError};
 use jobhall_protocol::{Code, Renewals};
 
 use crate::context::Context;
@@ -21,7 +21,7 @@ fn place(state: &Path, server: &str, name: &str) -> PathBuf {
 
 /// The client of a worker: with its stored credential, or with a new one from its join token.
 pub async fn client(context: &Context, join: Option<&str>, state: &Path, name: &str) -> Outcome<Client> {
-    let server = &context.settings.server.value;
+    let server = &context.settings.server()?.value;
     let path = place(state, server, name);
     let trust = || context.settings.trust();
     let kept = read(&path)?;
@@ -34,13 +34,30 @@ pub async fn client(context: &Context, join: Option<&str>, state: &Path, name: &
         }
     }
     let Some(join) = join else { return context.client() };
-    let made = Client::trusting(server, Some(join), trust())?.join(name).await?;
+    let made = Client::trusting(server, Some(join), trust())?.join(name).await.map_err(not_joined)?;
     write(&path, &made.secret).map_err(|error| {
         Failure::new(Exit::Unexpected, format!("failed to store the credential in {}", path.display()))
             .why(error.to_string())
     })?;
     context.output.say(&format!("joined as {name}; the credential is stored in {}", path.display()));
     Ok(Client::trusting(server, Some(&made.secret), trust())?)
+}
+
+/// A join token that is no longer valid is named as such; the server does not know it any more.
+fn not_joined(error: ClientError) -> Failure {
+    let spent = |code| code == Code::Unauthorized || named(code) == "join_token_spent";
+    if error.code().is_some_and(spent) {
+        return Failure::new(Exit::Auth, "this join token was used or has expired")
+            .why(error.to_string())
+            .fix("make another with `jobhall token create --join`");
+    }
+    error.into()
+}
+
+/// The name of a code on the wire.
+fn named(code: Code) -> String {
+    let name = serde_json::to_value(code).ok();
+    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Whether the server refuses this credential.

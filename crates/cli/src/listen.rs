@@ -1,7 +1,7 @@
 //! The address and TLS of the listener and the database: flags first, then environment and files.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jobhall_protocol::{Span, SpanError};
@@ -9,8 +9,8 @@ use jobhall_server::Tls;
 
 use crate::database::{Database, address};
 use crate::failure::{Failure, Outcome};
-use crate::hosts;
 use crate::settings::{Origin, Setting, Settings};
+use crate::{hall_key, hosts};
 
 /// Minimum and maximum lease in milliseconds. A shorter lease leaves a busy machine too little time to renew.
 const LEASE_MS: std::ops::RangeInclusive<u64> = 3_000..=24 * 3_600_000;
@@ -61,6 +61,10 @@ pub struct ListenArgs {
     /// URL at which other nodes reach this one [env: JOBHALL_ADVERTISE] [default: the address it listens on]
     #[arg(long, value_name = "URL")]
     pub advertise: Option<String>,
+    /// File with the key of the hall, the same on every node; the first node creates it [env: JOBHALL_KEY_FILE]
+    /// [default: hall.key in the data directory]
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
 }
 
 impl ListenArgs {
@@ -78,7 +82,23 @@ impl ListenArgs {
             database_direct: None,
             database_pooled: false,
             advertise: None,
+            key_file: None,
         }
+    }
+
+    /// The files of the server outside of its data directory that others must not read.
+    pub fn private_files(&self, settings: &Settings) -> Vec<PathBuf> {
+        let set = [&settings.database, &settings.database_direct].into_iter().flatten();
+        let given = [&self.database, &self.database_direct].into_iter().flatten();
+        let given = given.chain(set.map(|setting| &setting.value));
+        let stored = given.flat_map(|given| match (given.strip_prefix('@'), given.strip_prefix("sqlite:")) {
+            (Some(file), _) => vec![PathBuf::from(file)],
+            (None, Some(file)) => {
+                ["", "-wal", "-shm"].map(|end| PathBuf::from(format!("{file}{end}"))).into()
+            }
+            (None, None) => Vec::new(),
+        });
+        stored.chain(self.key_file.clone()).chain(self.tls_key.clone()).collect()
     }
 
     /// Adds the values of the environment and the files for flags that are not given.
@@ -108,6 +128,7 @@ impl ListenArgs {
             database_pooled: self.database_pooled
                 || settings.database_pooled.as_ref().is_some_and(|pooled| pooled.value == "true"),
             advertise,
+            key_file: hall_key::named(self.key_file.as_deref(), settings)?,
             ..self.clone()
         })
     }
@@ -139,6 +160,11 @@ impl ListenArgs {
             return Err(wrong("--database-direct", "it must be postgres://…".to_owned()));
         }
         Ok(database)
+    }
+
+    /// The key file of a server with this data directory.
+    pub fn key_path(&self, data: &Path) -> PathBuf {
+        self.key_file.clone().unwrap_or_else(|| data.join(hall_key::FILE))
     }
 
     /// The URL at which other nodes reach this one.

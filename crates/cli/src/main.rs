@@ -11,16 +11,21 @@ mod credential;
 mod database;
 mod exit;
 mod failure;
+mod hall_key;
 mod hosts;
+mod job_user;
 mod listen;
 mod local_worker;
 mod logging;
 mod node;
+mod open_files;
 mod output;
+mod running;
 mod server;
 mod serving;
 mod settings;
 mod suggest;
+mod worker_file;
 
 use std::process::ExitCode;
 

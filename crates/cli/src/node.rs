@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use jobhall_blobs::Blobs;
 use jobhall_client::{Trust, tls_config};
-use jobhall_core::{Time, WorkerName};
-use jobhall_engine::{Config, Engine, SystemClock};
+use jobhall_core::{Retention, Time, WorkerName};
+use jobhall_engine::{Config, Engine, SystemClock, set_first_rule};
 use jobhall_protocol::{Node as Told, NodeRole, Timestamp};
-use jobhall_server::{ForwardTo, Listen, NodeSecret, Nodes, Options, Running, Server, Tokens};
+use jobhall_server::{ForwardTo, HallKeys, Listen, NodeSecret, Nodes, Options, Running, Server, Tokens};
 use jobhall_store::{Store, StoreError};
 use jobhall_store_postgres::{Database, LeaderSeen, Leadership, Node as Me, NodeSeen, Postgres};
 use tokio::runtime::Handle;
@@ -25,7 +25,9 @@ use tokio::task::JoinHandle;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::hall_key::{self, Verdict};
 use crate::listen::ListenArgs;
+use crate::local_worker::TokenSource;
 use crate::server::{COLLECT_MS, LOG_BYTES, bind, prepare, trouble};
 
 /// How often a follower checks whether the leadership is free, and a disconnected node whether the database is back.
@@ -38,14 +40,20 @@ const BLOB_CONNECTIONS: usize = 8;
 const SETTLED: Duration = Duration::from_secs(10);
 /// Delay after a failed start as leader, so that another node can try.
 const REST: Duration = Duration::from_secs(5);
+/// Interval between two comparisons of the key of this node with the hall's.
+const KEY_CHECK: Duration = Duration::from_secs(2);
 
 /// A running node.
 pub struct Node {
     /// The URL at which this machine reaches it.
     pub url: String,
+    /// The rule for completed jobs, if this node has set it as the first leader.
+    pub first_rule: Option<Retention>,
     name: WorkerName,
-    secret: String,
+    keys: Arc<HallKeys>,
     stop: watch::Sender<bool>,
+    /// The error that ended the node by itself.
+    failed: watch::Receiver<Option<String>>,
     task: JoinHandle<()>,
 }
 
@@ -55,15 +63,16 @@ impl Node {
         let tls = at.tls()?;
         prepare(data)?;
         let database = connect(at, url).await?;
-        let secret = database.secret().await.map_err(|error| failed(&error))?;
-        let node_secret = NodeSecret::new(&secret).ok_or_else(|| failed(&"the hall's secret is empty"))?;
+        let key_path = at.key_path(data);
+        let keys = hall_key::open(&database, &key_path).await?;
         let listener = bind(at.listen).await?;
-        let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure };
+        let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure, ..Listen::default() };
         let running = Server::listen(listener, listen).map_err(|error| trouble(data, &error))?;
         let (address, own_url) = (running.address, at.own_url(running.address));
         let me = Me { name: name(address.port()), url: at.advertised(address) };
         let name = WorkerName::new(&me.name).map_err(|error| failed(&error))?;
         let (stop, stops) = watch::channel(false);
+        let (fails, failed) = watch::channel(None);
         let (settled, known) = oneshot::channel();
         let monitor = Monitor {
             running,
@@ -71,22 +80,33 @@ impl Node {
             me,
             data: data.to_owned(),
             lease: at.lease.map(|span| span.0),
-            secret: secret.clone(),
-            node_secret,
+            keys: keys.clone(),
+            key_path,
+            key_checked: Instant::now(),
             // Only needed if another node uses TLS; reported then.
             tls: tls_config(trust).ok(),
             stops,
+            fails,
+            first_rule: None,
             settled: Some(settled),
         };
         let task = tokio::spawn(monitor.keep());
         // After the timeout the node keeps trying; until then it answers requests with the reason.
-        let _ = tokio::time::timeout(SETTLED, known).await;
-        Ok(Node { url: own_url, name, secret, stop, task })
+        let first_rule = tokio::time::timeout(SETTLED, known).await.ok().and_then(Result::ok).flatten();
+        Ok(Node { url: own_url, first_rule, name, keys, stop, failed, task })
     }
 
-    /// The token of this node's local worker; valid whichever node leads.
-    pub fn worker_token(&self) -> String {
-        Tokens::of_node(&self.secret, &self.name)
+    /// Makes the token of this node's local worker; valid whichever node leads.
+    pub fn worker_token(&self) -> TokenSource {
+        let (keys, name) = (self.keys.clone(), self.name.clone());
+        Box::new(move || Tokens::of_node(&keys, &name))
+    }
+
+    /// Waits for an error after which this node cannot continue. A lost leadership is none.
+    pub async fn failed(&self) -> String {
+        let mut failed = self.failed.clone();
+        let why = failed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        why.unwrap_or_else(|| "the task of the node has ended".to_owned())
     }
 
     /// Finishes pending requests and commits and gives up the leadership. Leases stay valid on the next leader.
@@ -102,6 +122,15 @@ fn name(port: u16) -> String {
 }
 
 async fn connect(at: &ListenArgs, url: String) -> Outcome<Database> {
+    for url in [Some(&url), at.database_direct.as_ref()].into_iter().flatten() {
+        if let Ok(Some(host)) = jobhall_store_postgres::unencrypted_host(url) {
+            tracing::warn!(
+                host,
+                "the connection to the database may be unencrypted; \
+                 add sslmode=verify-full (or require) to its URL"
+            );
+        }
+    }
     let mut options = jobhall_store_postgres::Options::new(url);
     options.pooled = at.database_pooled;
     options.direct_url = at.database_direct.clone();
@@ -118,6 +147,8 @@ enum Ended {
     /// The node stops; with the parts to close.
     Stop(Engine, Arc<Postgres>),
     Lost,
+    /// This process cannot continue: the store reported an error, or the engine stopped while the node led.
+    Failed(String),
 }
 
 /// The task that makes the node leader or follower.
@@ -127,13 +158,18 @@ struct Monitor {
     me: Me,
     data: PathBuf,
     lease: Option<u64>,
-    secret: String,
-    node_secret: NodeSecret,
+    keys: Arc<HallKeys>,
+    key_path: PathBuf,
+    /// When the key was last compared with the hall's.
+    key_checked: Instant,
     tls: Option<Arc<rustls::ClientConfig>>,
     /// Becomes true once.
     stops: watch::Receiver<bool>,
-    /// Notified when the node is leader or follower for the first time.
-    settled: Option<oneshot::Sender<()>>,
+    fails: watch::Sender<Option<String>>,
+    /// The rule for completed jobs that this node has set.
+    first_rule: Option<Retention>,
+    /// Notified when the node is leader or follower for the first time, with the rule that it has set.
+    settled: Option<oneshot::Sender<Option<Retention>>>,
 }
 
 impl Monitor {
@@ -141,6 +177,16 @@ impl Monitor {
         let mut led: Option<(String, u64)> = None;
         let mut heard = Instant::now();
         loop {
+            if let Some(why) = self.foreign_key().await {
+                led = None;
+                tracing::error!("this node does not serve: {why}");
+                self.running.shut(&why).await;
+                self.settle();
+                tokio::select! {
+                    () = tokio::time::sleep(KEY_CHECK) => continue,
+                    () = stopped(self.stops.clone()) => break,
+                }
+            }
             let mut asking = self.database.lead(self.me.clone());
             let asked = tokio::select! {
                 asked = &mut asking => asked,
@@ -160,6 +206,10 @@ impl Monitor {
                         Ended::Stop(engine, store) => return self.stop(engine, &store).await,
                         // Another node may succeed, so this node waits before it requests the leadership again.
                         Ended::Lost => heard = Instant::now(),
+                        Ended::Failed(why) => {
+                            self.fails.send_replace(Some(why));
+                            break;
+                        }
                     }
                 }
                 Ok(Leadership::Theirs(holder)) => {
@@ -188,7 +238,7 @@ impl Monitor {
     fn settle(&mut self) {
         if let Some(settled) = self.settled.take() {
             // The receiver may have timed out.
-            let _ = settled.send(());
+            let _ = settled.send(self.first_rule);
         }
     }
 
@@ -214,8 +264,11 @@ impl Monitor {
             return;
         }
         tracing::info!(node = holder.node.name, url = to.0, "another node leads");
-        let follower =
-            ForwardTo { url: to.0.clone(), secret: self.node_secret.clone(), tls: self.tls.clone() };
+        let follower = ForwardTo {
+            url: to.0.clone(),
+            secret: NodeSecret::new(self.keys.clone()),
+            tls: self.tls.clone(),
+        };
         if let Err(why) = self.running.forward(follower).await {
             tracing::error!(node = holder.node.name, "the leader cannot be reached: {why}");
             self.running.shut("the address of the leader is wrong").await;
@@ -241,22 +294,78 @@ impl Monitor {
         let why = tokio::select! {
             why = store.lost() => why,
             why = engine.stopped() => why,
+            why = self.key_replaced() => why,
             () = stopped(self.stops.clone()) => return Ended::Stop(engine, store),
         };
-        tracing::error!("this node lost the leadership: {why}");
-        self.running.shut("this node has just lost the leadership").await;
+        let failure = failure(&store, why.clone());
+        let (what, closed) = match failure {
+            Some(_) => {
+                ("this node cannot lead any more", "this node has stopped because of an error; see its log")
+            }
+            None => ("this node lost the leadership", "this node has just lost the leadership"),
+        };
+        tracing::error!("{what}: {why}");
+        self.running.shut(closed).await;
         engine.stop().await;
         store.leave().await;
-        Ended::Lost
+        failure.map_or(Ended::Lost, Ended::Failed)
     }
 
-    async fn lead_on(&self, store: Arc<Postgres>) -> Result<(Options, Engine), String> {
+    /// Reads a changed key file, and compares the key with the hall's every few seconds. Returns why this node must not
+    /// serve, if it has another key.
+    async fn foreign_key(&mut self) -> Option<String> {
+        if self.key_checked.elapsed() < KEY_CHECK {
+            return None;
+        }
+        let compared = self.compare_keys().await;
+        // A node with another key is checked again before it serves.
+        if compared.is_none() {
+            self.key_checked = Instant::now();
+        }
+        compared
+    }
+
+    /// Waits until the hall has another key than this node.
+    async fn key_replaced(&self) -> String {
+        loop {
+            tokio::time::sleep(KEY_CHECK).await;
+            if let Some(why) = self.compare_keys().await {
+                return why;
+            }
+        }
+    }
+
+    async fn compare_keys(&self) -> Option<String> {
+        if let Err(error) = self.keys.reload() {
+            tracing::error!("the key file has changed, the keys read before are used: {error}");
+        }
+        match hall_key::compare(&self.database, &self.keys, &self.key_path).await {
+            Ok(Verdict::Same) => None,
+            Ok(Verdict::Earlier(record)) => {
+                tracing::debug!("{}", hall_key::earlier(&record, &self.key_path));
+                None
+            }
+            Ok(Verdict::Other(record)) => Some(hall_key::replaced(&record, &self.key_path)),
+            // The leadership has its own checks of the connection.
+            Err(error) => {
+                tracing::debug!("failed to compare the key of this node with the hall's: {error}");
+                None
+            }
+        }
+    }
+
+    async fn lead_on(&mut self, store: Arc<Postgres>) -> Result<(Options, Engine), String> {
         let blobs = self.blobs(store.epoch()).await?;
         let store: Arc<dyn Store> = store;
-        let tokens = Tokens::shared(&self.data, store.clone(), &self.secret).await;
+        let tokens = Tokens::shared(&self.data, self.keys.clone(), store.clone()).await;
         let tokens = Arc::new(tokens.map_err(|error| error.to_string())?);
         let mut config = Config::default();
         config.lease_ms = self.lease.unwrap_or(config.lease_ms);
+        let first_rule = set_first_rule(store.as_ref()).await.map_err(|error| error.to_string())?;
+        if let Some(rule) = first_rule {
+            self.first_rule = Some(rule);
+            tracing::info!(?rule, "the rule for completed jobs was set");
+        }
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
         let engine = engine.map_err(|error| error.to_string())?;
         let options = Options {
@@ -269,7 +378,7 @@ impl Monitor {
             log_bytes: LOG_BYTES,
             collect_ms: COLLECT_MS,
             nodes: nodes(self.database.clone()),
-            secret: Some(self.node_secret.clone()),
+            secret: Some(NodeSecret::new(self.keys.clone())),
         };
         Ok((options, engine))
     }
@@ -282,6 +391,12 @@ impl Monitor {
         let opened = opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         Ok(Arc::new(opened))
     }
+}
+
+/// The error that ended a leadership; none if another node may lead. An engine that stopped although this node may
+/// still lead has failed.
+fn failure(store: &Postgres, why: String) -> Option<String> {
+    store.failure().or_else(|| store.may_lead().then_some(why))
 }
 
 /// Waits until the node is to stop.

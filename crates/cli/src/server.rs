@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jobhall_blobs::Blobs;
-use jobhall_core::Time;
-use jobhall_engine::{Config, Engine, SystemClock};
+use jobhall_core::{Retention, Time};
+use jobhall_engine::{Config, Engine, SystemClock, set_first_rule};
 use jobhall_protocol::{Node, NodeRole, Timestamp};
 use jobhall_server::{Listen, Nodes, Options, Running, Server, Tokens};
 use jobhall_store::Store;
@@ -20,7 +20,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::database::Database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::hall_key;
 use crate::listen::ListenArgs;
+use crate::open_files;
 use crate::output::human::now_ms;
 
 /// Maximum size of the log of an attempt.
@@ -33,6 +35,8 @@ pub const COLLECT_MS: u64 = 60 * 60 * 1_000;
 pub struct OpenServer {
     pub tokens: Arc<Tokens>,
     pub url: String,
+    /// The rule for completed jobs, if this start has set it.
+    pub first_rule: Option<Retention>,
     engine: Engine,
     running: Running,
 }
@@ -49,10 +53,12 @@ impl OpenServer {
         let store = Sqlite::open(jobs, jobhall_store_sqlite::Options::default());
         let store: Arc<dyn Store> = Arc::new(store.map_err(|error| trouble(data, &error))?);
         let blobs = Arc::new(Blobs::open(&data.join("blobs")).map_err(|error| trouble(data, &error))?);
-        let tokens =
-            Arc::new(Tokens::open(data, store.clone()).await.map_err(|error| trouble(data, &error))?);
+        let keys = hall_key::open_alone(&at.key_path(data))?;
+        let tokens = Tokens::open(data, keys, store.clone()).await.map_err(|error| trouble(data, &error))?;
+        let tokens = Arc::new(tokens);
         let mut config = Config::default();
         config.lease_ms = at.lease.map_or(config.lease_ms, |span| span.0);
+        let first_rule = set_first_rule(store.as_ref()).await.map_err(|error| trouble(data, &error))?;
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
         let engine = engine.map_err(|error| trouble(data, &error))?;
         let listener = bind(at.listen).await?;
@@ -69,10 +75,15 @@ impl OpenServer {
             nodes: alone(at.advertised(address)),
             secret: None,
         };
-        let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure };
+        let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure, ..Listen::default() };
         let running = Server::serve(listener, listen, options).map_err(|error| trouble(data, &error))?;
         let url = at.own_url(address);
-        Ok(OpenServer { tokens, url, engine, running })
+        Ok(OpenServer { tokens, url, first_rule, engine, running })
+    }
+
+    /// Waits until the engine has stopped by itself, and returns the reason.
+    pub async fn failed(&self) -> String {
+        self.engine.stopped().await
     }
 
     /// Accepts no more work; see [`Running::drain`].
@@ -90,6 +101,7 @@ impl OpenServer {
 /// Creates the data directory if it is missing, and protects this process.
 pub fn prepare(data: &Path) -> Outcome<()> {
     hide();
+    open_files::raise();
     DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| trouble(data, &error))
 }
 

@@ -2,12 +2,17 @@
 
 use std::path::Path;
 
+use jobhall_core::Retention;
 use jobhall_server::Role;
 
+use crate::commands::keep;
 use crate::database::Database;
-use crate::failure::Outcome;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
 use crate::listen::ListenArgs;
+use crate::local_worker::TokenSource;
 use crate::node::Node;
+use crate::running::{Record, Registration};
 use crate::server::OpenServer;
 use crate::settings::Settings;
 
@@ -29,6 +34,12 @@ impl Serving {
         }
     }
 
+    /// Writes where this server can be found. Removed when the result is dropped.
+    pub fn register(&self, data: &Path, at: &ListenArgs, settings: &Settings) -> Registration {
+        let record = Record::new(self.url(), data, at.tls_cert.as_deref());
+        Registration::write(&record, &settings.record_directories)
+    }
+
     /// The URL for this machine.
     pub fn url(&self) -> &str {
         match self {
@@ -45,10 +56,23 @@ impl Serving {
         }
     }
 
-    /// The token of the local worker.
-    pub fn worker_token(&self) -> String {
+    /// What to know about a new hall; none if this is not its first start.
+    pub fn first_start(&self) -> Option<String> {
+        let rule = match self {
+            Serving::Alone(hall) => hall.first_rule,
+            Serving::Node(node) => node.first_rule,
+        };
+        let said = |rule: Retention| keep::sentence(rule.keep_ms, rule.keep_count);
+        rule.map(|rule| format!("{}; `jobhall retention set` changes that", said(rule)))
+    }
+
+    /// Makes the token of the local worker.
+    pub fn worker_token(&self) -> TokenSource {
         match self {
-            Serving::Alone(hall) => hall.tokens.mint("local", Role::Worker),
+            Serving::Alone(hall) => {
+                let token = hall.tokens.mint("local", Role::Worker);
+                Box::new(move || token.clone())
+            }
             Serving::Node(node) => node.worker_token(),
         }
     }
@@ -63,6 +87,17 @@ impl Serving {
             ),
             _ => None,
         }
+    }
+
+    /// Waits for an error after which this process cannot continue.
+    pub async fn failed(&self) -> Failure {
+        let why = match self {
+            Serving::Alone(hall) => hall.failed().await,
+            Serving::Node(node) => node.failed().await,
+        };
+        Failure::new(Exit::Unexpected, "the server has stopped because of an error")
+            .why(why)
+            .fix("see its log; check the disk or the database, then start it again: what was acknowledged is stored")
     }
 
     /// Accepts no more work if this is the only node. One of several nodes serves until it is closed.

@@ -1,6 +1,7 @@
 //! The settings: flags, then environment, then files, then defaults. Each value keeps its origin.
 
 pub mod file;
+mod find;
 
 use std::fmt;
 use std::fs::File;
@@ -11,6 +12,7 @@ use jobhall_client::Trust;
 
 use crate::failure::{Failure, Outcome};
 use crate::hosts;
+use crate::running::{self, Record};
 use file::Layer;
 
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7450";
@@ -32,6 +34,8 @@ pub enum Origin {
     System(PathBuf),
     /// The file that the server wrote on its first start.
     Local(PathBuf),
+    /// The data directory of a running server.
+    Running(PathBuf),
     Default,
 }
 
@@ -43,6 +47,7 @@ impl fmt::Display for Origin {
             Origin::Project(path) | Origin::User(path) | Origin::System(path) | Origin::Local(path) => {
                 write!(f, "{}", path.display())
             }
+            Origin::Running(data) => write!(f, "server running on {}", data.display()),
             Origin::Default => f.write_str("default"),
         }
     }
@@ -82,14 +87,28 @@ impl Given {
         let base = absolute.or_else(|| self.var("HOME").map(|home| Path::new(home).join(below)))?;
         Some(base.join("jobhall"))
     }
+
+    /// Where servers of this user write their records: the first directory that can be used. A server and a command
+    /// may be started with different variables, so that a command reads both.
+    fn record_directories(&self) -> Vec<PathBuf> {
+        let runtime = self.var("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        let runtime = runtime.map(|path| path.join("jobhall"));
+        [runtime, self.home("XDG_STATE_HOME", ".local/state")].into_iter().flatten().collect()
+    }
 }
 
 /// The settings in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The URL of the server.
-    pub server: Setting,
+    /// The URL of the server, or why none can be chosen.
+    server: Outcome<Setting>,
+    /// The running servers of this user.
+    pub running: Vec<Record>,
+    /// Where a server of this user writes its record.
+    pub record_directories: Vec<PathBuf>,
     pub token: Option<Setting>,
+    /// The file that the token was read from, if any.
+    pub token_file: Option<PathBuf>,
     /// The data directory of a local server.
     pub data: Setting<PathBuf>,
     /// When to use colours: `auto`, `always` or `never`.
@@ -116,6 +135,8 @@ pub struct Settings {
     pub database_pooled: Option<Setting>,
     /// The URL at which other nodes reach this one.
     pub advertise: Option<Setting>,
+    /// The key file of a server on this machine.
+    pub key_file: Option<Setting>,
 }
 
 /// The layers with their origins, the highest precedence first. The origin of a flag or variable depends on the key.
@@ -159,6 +180,7 @@ impl Layers {
             database_direct: var("JOBHALL_DATABASE_DIRECT"),
             database_pooled: var("JOBHALL_DATABASE_POOLED"),
             advertise: var("JOBHALL_ADVERTISE"),
+            key_file: var("JOBHALL_KEY_FILE"),
         };
         let files = [
             Some(Origin::Project(given.directory.join(PROJECT))),
@@ -203,31 +225,55 @@ impl Layers {
     }
 }
 
+impl Layers {
+    fn token_file(&self) -> Option<PathBuf> {
+        let has_token = |layer: &Layer| layer.token.is_some() || layer.token_file.is_some();
+        let (source, layer) = self.0.iter().find(|(_, layer)| has_token(layer))?;
+        let path = match (source, &layer.token, &layer.token_file) {
+            (_, None, Some(path)) => PathBuf::from(path),
+            (Source::File(Origin::Project(path) | Origin::User(path) | Origin::System(path)), ..) => {
+                path.clone()
+            }
+            _ => return None,
+        };
+        // Not a pipe, which can be read only once.
+        path.is_file().then_some(path)
+    }
+}
+
 impl Settings {
     /// Resolves the settings from all layers.
     pub fn resolve(given: &Given) -> Outcome<Settings> {
         let layers = Layers::read(given)?;
         let default = |value: &str| Setting { value: value.to_owned(), origin: Origin::Default };
-        let server = layers.first("--server", "JOBHALL_SERVER", |layer| &layer.server);
-        let server = server.unwrap_or_else(|| default(DEFAULT_SERVER));
         let data = match layers.first("--data", "JOBHALL_DATA", |layer| &layer.data) {
             Some(found) => Setting { value: PathBuf::from(found.value), origin: found.origin },
             None => Setting { value: default_data(given)?, origin: Origin::Default },
         };
+        let record_directories = given.record_directories();
+        let running = running::servers(&record_directories);
+        let server = layers.first("--server", "JOBHALL_SERVER", |layer| &layer.server);
+        let server = server.map_or_else(|| find::server(&data, &running), Ok);
         let color = layers.first("--color", "JOBHALL_COLOR", |layer| &layer.color);
         let color = checked("color", color.unwrap_or_else(|| default("auto")))?;
         let log = layers.first("--log", "JOBHALL_LOG", |layer| &layer.log);
         let log = checked("log", log.unwrap_or_else(|| default("warn")))?;
         let log_format = layers.first("--log-format", "JOBHALL_LOG_FORMAT", |layer| &layer.log_format);
         let log_format = checked("log_format", log_format.unwrap_or_else(|| default("text")))?;
-        let token = match layers.token()? {
-            Some(token) => Some(guarded(&server, token)?),
-            None => local_token(&server, &data.value),
-        };
         let ca = layers.first("--ca", "JOBHALL_CA", |layer| &layer.ca);
-        let pin = layers.first("JOBHALL_PIN", "JOBHALL_PIN", |layer| &layer.pin);
-        confirmed(&server, ca.as_ref())?;
-        confirmed(&server, pin.as_ref())?;
+        let mut pin = layers.first("JOBHALL_PIN", "JOBHALL_PIN", |layer| &layer.pin);
+        let mut token = layers.token()?;
+        if let Ok(server) = &server {
+            token = match token {
+                Some(token) => Some(guarded(server, token)?),
+                None => find::local_token(server, &data.value, &running),
+            };
+            confirmed(server, ca.as_ref())?;
+            confirmed(server, pin.as_ref())?;
+            if ca.is_none() && pin.is_none() {
+                pin = find::certificate(server, &running);
+            }
+        }
         let tls_cert = layers.first("--tls-cert", "JOBHALL_TLS_CERT", |layer| &layer.tls_cert);
         let tls_key = layers.first("--tls-key", "JOBHALL_TLS_KEY", |layer| &layer.tls_key);
         let hosts = layers.first("--host", "JOBHALL_HOST", |layer| &layer.hosts).map(named).transpose()?;
@@ -240,9 +286,13 @@ impl Settings {
         let pooled = ("--database-pooled", "JOBHALL_DATABASE_POOLED");
         let database_pooled = text("database_pooled", pooled.0, pooled.1, |layer| &layer.database_pooled)?;
         let advertise = layers.first("--advertise", "JOBHALL_ADVERTISE", |layer| &layer.advertise);
+        let key_file = layers.first("--key-file", "JOBHALL_KEY_FILE", |layer| &layer.key_file);
         Ok(Settings {
             server,
+            running,
+            record_directories,
             token,
+            token_file: layers.token_file(),
             data,
             color,
             log,
@@ -256,12 +306,21 @@ impl Settings {
             database_direct,
             database_pooled,
             advertise,
+            key_file,
         })
+    }
+
+    /// The URL of the server.
+    pub fn server(&self) -> Outcome<&Setting> {
+        self.server.as_ref().map_err(Clone::clone)
     }
 
     /// Which server certificates are trusted.
     pub fn trust(&self) -> Trust {
-        let path = |setting: &Setting| PathBuf::from(&setting.value);
+        // Absolute, because a worker passes the path to its jobs, which run in other directories.
+        let path = |setting: &Setting| {
+            std::path::absolute(&setting.value).unwrap_or_else(|_| (&setting.value).into())
+        };
         match (&self.pin, &self.ca) {
             (Some(pin), _) => Trust::Certificate(path(pin)),
             (None, Some(ca)) => Trust::Authority(path(ca)),
@@ -313,13 +372,6 @@ fn confirmed(server: &Setting, certificate: Option<&Setting>) -> Outcome<()> {
             .fix("give the certificate with --ca FILE or JOBHALL_CA"));
     }
     Ok(())
-}
-
-/// The local admin token, but only for a server on this machine.
-fn local_token(server: &Setting, data: &Path) -> Option<Setting> {
-    let path = data.join("admin.token");
-    let value = is_loopback(&server.value).then(|| read_token(&path).ok())??;
-    Some(Setting { value, origin: Origin::Local(path) })
 }
 
 /// Whether a URL is on this machine; of several, whether all are.

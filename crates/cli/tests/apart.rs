@@ -20,7 +20,7 @@ impl Apart {
         let folder = tempfile::tempdir().unwrap();
         let (hall, address) = Apart::hall(&folder, "127.0.0.1:0");
         let mut worker = jobhall();
-        worker.args(["worker", "--allow-exec", "--slots", "2", "--name", "apart"]);
+        worker.args(["worker", "--allow", "exec", "--slots", "2", "--name", "apart"]);
         worker
             .env("JOBHALL_SERVER", format!("http://{address}"))
             .env("JOBHALL_DATA", folder.path().join("data"));

@@ -95,6 +95,7 @@ fn jobhall(words: &[&str]) -> Command {
     for name in ["JOBHALL_SERVER", "JOBHALL_TOKEN", "JOBHALL_DATA", "JOBHALL_TOKEN_FILE", "JOBHALL_LEASE"] {
         command.env_remove(name);
     }
+    command.env("XDG_RUNTIME_DIR", "/proc/none").env("XDG_STATE_HOME", "/proc/none");
     command.env("NO_COLOR", "1").args(words);
     command
 }

@@ -115,3 +115,24 @@ fn completions_and_manual_pages_are_made() {
         pages.into_iter().all(|page| !page.expect("a page").file_name().to_string_lossy().contains("__"))
     );
 }
+
+#[test]
+fn what_a_worker_may_be_used_for_is_a_list_of_known_words() {
+    let machine = Machine::new();
+    check(&machine.run(&["worker", "--allow", "shell"]), 2, "unknown word \"shell\"; known are: exec");
+    check(&machine.run(&["worker", "--allow-exec"]), 2, "fix: give --allow exec");
+    machine.write("unknown.toml", "allow = [\"exec\", \"shell\"]\n");
+    let output = machine.run(&["worker", "--config", "unknown.toml"]);
+    check(&output, 2, "failed to read unknown.toml");
+    check(&output, 2, "unknown word \"shell\"; known are: exec");
+    machine.write("old.toml", "slots = 1\nallow_exec = true\n");
+    let output = machine.run(&["worker", "--config", "old.toml"]);
+    check(&output, 2, "failed to read old.toml");
+    check(&output, 2, "fix: write `allow = [\"exec\"]` instead of `allow_exec = true`");
+    machine.write("none.toml", "allow = []\n");
+    check(&machine.run(&["worker", "--config", "none.toml"]), 2, "this worker has nothing to run");
+    // With something to run, it goes on and finds no server.
+    machine.write("exec.toml", "allow = [\"exec\"]\n");
+    let output = machine.run(&["worker", "--join", "t", "--config", "exec.toml"]);
+    check(&output, 3, "no server answers");
+}

@@ -109,6 +109,7 @@ fn jobhall() -> Command {
     for name in names {
         command.env_remove(format!("JOBHALL_{name}"));
     }
+    command.env("XDG_RUNTIME_DIR", "/proc/none").env("XDG_STATE_HOME", "/proc/none");
     command.env("NO_COLOR", "1");
     command
 }

@@ -107,4 +107,6 @@ fn several_measures_of_progress_are_shown_as_bars() {
     eventually("both measures", || show().contains("  check  10\n"));
     assert!(show().contains("copy   ██████████░░░░░░░░░░ 3/6 files"), "{}", show());
     up.run(&["job", "cancel", "1"]);
+    eventually("the end", || show().contains("cancelled"));
+    eventually("the last progress", || show().contains("copy 3/6, check 10"));
 }

@@ -35,6 +35,8 @@ fn ask(up: &Up, host: &str, ca: &str, words: &[&str]) -> Output {
     let port = up.url.strip_prefix("https://127.0.0.1:").expect("this machine's own address");
     let mut command = up.command(words);
     command.env("JOBHALL_SERVER", format!("https://{host}:{port}")).arg("--ca");
+    // The local token is sent only to the address that the server wrote beside it, which has no name.
+    command.env("JOBHALL_TOKEN_FILE", up.data().join("admin.token"));
     command.arg(up.folder.path().join(ca)).output().unwrap()
 }
 
@@ -43,7 +45,8 @@ fn a_hall_with_tls_works_with_its_worker_and_with_those_who_believe_it() {
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = certify(folder.path());
     let files = ["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
-    let up = Up::start(folder, "up", &[&["--listen", "0.0.0.0:0", "--slots", "1"], &files[..]].concat());
+    let up =
+        Up::start(folder, "up", &[&["--listen", "0.0.0.0:0", "--exec", "--slots", "1"], &files[..]].concat());
     let submit = ["job", "submit", "exec", "--wait", "--params", r#"{"argv":["true"]}"#];
     let output = ask(&up, "localhost", "ca.pem", &submit);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -51,6 +54,8 @@ fn a_hall_with_tls_works_with_its_worker_and_with_those_who_believe_it() {
     let script = format!(r#"{{"script":"test -n \"$JOBHALL_PIN\"; {program} progress 1/2"}}"#);
     let inside = ask(&up, "localhost", "ca.pem", &["job", "submit", "exec", "--wait", "--params", &script]);
     assert_eq!(inside.status.code(), Some(0), "a job can reach its server: {}", text(&inside.stderr));
+    let found = up.command(&["worker", "list"]).env_remove("JOBHALL_SERVER").output().unwrap();
+    assert_eq!(found.status.code(), Some(0), "by its data directory: {}", text(&found.stderr));
     let named = ask(&up, "127.0.0.1", "ca.pem", &["worker", "list"]);
     assert_eq!(named.status.code(), Some(3));
     assert!(text(&named.stderr).contains("another name"), "{}", text(&named.stderr));

@@ -50,7 +50,8 @@ fn a_worker_joins_once_and_comes_back_with_its_own_credential() {
     let state = up.folder.path().join("state");
     let join = up.told(&["token", "create", "--join"]).trim().to_owned();
     let worker = |name: &str| {
-        let mut command = up.command(&["worker", "--name", name, "--slots", "1", "--allow-exec", "--state"]);
+        let mut command =
+            up.command(&["worker", "--name", name, "--slots", "1", "--allow", "exec", "--state"]);
         command.arg(&state).args(["--join", &join]).stdout(Stdio::null()).stderr(Stdio::null());
         command
     };
@@ -64,7 +65,10 @@ fn a_worker_joins_once_and_comes_back_with_its_own_credential() {
     let files: Vec<_> = std::fs::read_dir(&state).unwrap().map(|file| file.unwrap().path()).collect();
     assert_eq!(files.len(), 1, "{files:?}");
     let again = worker("gpu-2").stderr(Stdio::piped()).output().unwrap();
-    assert_eq!(again.status.code(), Some(4), "a join token works once: {}", text(&again.stderr));
+    let said = text(&again.stderr);
+    assert_eq!(again.status.code(), Some(4), "a join token works once: {said}");
+    assert!(said.contains("this join token was used or has expired"), "{said}");
+    assert!(said.contains("`jobhall token create --join`"), "{said}");
     up.told(&["token", "revoke", "gpu-1"]);
     let out = worker("gpu-1").output().unwrap();
     assert_eq!(out.status.code(), Some(4), "its credential and the join token are invalid");
@@ -76,7 +80,7 @@ fn a_worker_with_another_name_than_its_token_is_told_which_counts() {
     let secret = up.told(&["token", "create", "w", "--role", "worker"]);
     for (name, lines) in [("w2", 1), ("w", 0)] {
         let said = up.folder.path().join(name);
-        let mut command = up.command(&["worker", "--name", name, "--slots", "1", "--allow-exec"]);
+        let mut command = up.command(&["worker", "--name", name, "--slots", "1", "--allow", "exec"]);
         command.env("JOBHALL_TOKEN", secret.trim()).stderr(std::fs::File::create(&said).unwrap());
         let mut child = command.spawn().unwrap();
         up.told(&["job", "submit", "exec", "--wait", "--params", r#"{"argv":["true"]}"#]);
@@ -137,4 +141,124 @@ fn no_credential_but_its_own_is_in_reach_of_a_job() {
     for line in found {
         assert!(line.starts_with("JOBHALL_TOKEN=jh_job_"), "{line}");
     }
+}
+
+/// The output of a worker with a token, until it has ended.
+fn refused(up: &Up, token: &str) -> std::process::Output {
+    let mut command = up.command(&["worker", "--name", "w", "--slots", "1", "--allow", "exec"]);
+    command.env("JOBHALL_TOKEN", token).output().unwrap()
+}
+
+#[test]
+fn a_worker_whose_token_is_refused_ends_and_says_why() {
+    let up = start("server");
+    let unknown = format!("jh_{}_{}", "0".repeat(12), "0".repeat(64));
+    let out = refused(&up, &unknown);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(4), "{said}");
+    assert!(said.contains("refused this worker's token (unknown, expired or revoked)"), "{said}");
+    assert!(said.contains("fix: make another with `jobhall token create NAME --role worker`"), "{said}");
+    let client = up.told(&["token", "create", "c", "--role", "client"]);
+    let out = refused(&up, client.trim());
+    assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("token c has the role client"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn a_token_that_is_revoked_while_its_worker_runs_ends_the_worker_and_its_jobs() {
+    let up = start("server");
+    let secret = up.told(&["token", "create", "w", "--role", "worker"]);
+    let said = up.folder.path().join("said");
+    let mut command = up.command(&["worker", "--slots", "2", "--allow", "exec"]);
+    command.env("JOBHALL_TOKEN", secret.trim()).stderr(std::fs::File::create(&said).unwrap());
+    let mut child = command.spawn().unwrap();
+    let started = up.folder.path().join("started");
+    let script = format!("echo $$ > {}; exec sleep 600", started.display());
+    let params = serde_json::json!({ "script": script }).to_string();
+    up.told(&["job", "submit", "exec", "--params", &params]);
+    let pid = || std::fs::read_to_string(&started).unwrap_or_default();
+    eventually("the job's process", || pid().ends_with('\n'));
+    up.told(&["token", "revoke", "w"]);
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+    let is_gone = || !std::path::Path::new("/proc").join(pid().trim()).exists();
+    eventually("the end of the job's process", is_gone);
+    let said = std::fs::read_to_string(said).unwrap();
+    let line = format!("worker w connected to {}: types exec; 2 slots\n", up.url);
+    assert!(said.starts_with(&line), "{said}");
+    assert!(said.contains("the server refused this worker's token"), "{said}");
+}
+
+#[test]
+fn a_worker_that_has_nothing_to_run_does_not_start() {
+    let up = start("server");
+    let out = up.run(&["worker", "--name", "w"]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("this worker has nothing to run") && said.contains("[types.NAME]"), "{said}");
+}
+
+#[test]
+fn a_worker_that_runs_once_ends_after_one_job() {
+    let up = start("server");
+    let submit = ["job", "submit", "exec", "--params", r#"{"argv":["true"]}"#];
+    up.told(&submit);
+    up.told(&submit);
+    let out = up.run(&["worker", "--once", "--slots", "2", "--allow", "exec"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let state = |id: &str| json(&up.told(&["job", "show", id, "--json"]))["state"].clone();
+    assert_eq!((state("1"), state("2")), ("succeeded".into(), "queued".into()));
+    let out = up.run(&["worker", "--idle-exit", "100ms", "--slots", "2", "--allow", "exec"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+}
+
+#[test]
+fn an_administrators_token_names_its_workers_and_two_never_share_a_name() {
+    let up = start("server");
+    let worker = |name: &str, said: &str| {
+        let mut command = up.command(&["worker", "--name", name, "--slots", "1", "--allow", "exec"]);
+        command.stderr(std::fs::File::create(up.folder.path().join(said)).unwrap()).spawn().unwrap()
+    };
+    let said = |name: &str| std::fs::read_to_string(up.folder.path().join(name)).unwrap();
+    let names = || {
+        let workers = up.json(&["worker", "list", "--json"]);
+        let names =
+            workers.as_array().unwrap().iter().map(|worker| worker["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let (mut first, mut other) = (worker("w", "first"), worker("v", "other"));
+    eventually("both workers", || names() == ["v", "w"]);
+    let mut second = worker("w", "second");
+    eventually("the refusal", || {
+        said("second").contains("a worker named w is connected from another process")
+    });
+    assert_eq!(names(), ["v", "w"]);
+    end(&mut first);
+    eventually("the second worker", || said("second").contains("worker w connected to"));
+    end(&mut other);
+    let params = r#"{"script":"echo x > $JOBHALL_OUTPUT/file"}"#;
+    let submit = ["job", "submit", "exec", "--wait", "--params", params];
+    up.told(&submit);
+    assert!(up.told(&["job", "artifacts", "1"]).contains("file"), "its uploads are of the same worker");
+    end(&mut second);
+}
+
+#[test]
+fn a_join_token_with_several_uses_lets_that_many_workers_in() {
+    let up = start("server");
+    let state = up.folder.path().join("state");
+    let create = ["token", "create", "fleet", "--join", "--uses", "2", "--expires", "90d", "--queue", "ci-*"];
+    let join = up.told(&create).trim().to_owned();
+    assert!(up.told(&["token", "list"]).contains("join, 2 left"));
+    let worker = |name: &str| {
+        let mut command =
+            up.command(&["worker", "--name", name, "--allow", "exec", "--idle-exit", "1ms", "--state"]);
+        command.arg(&state).args(["--join", &join]).output().unwrap()
+    };
+    for (name, code) in [("a", 0), ("b", 0), ("c", 4), ("a", 0)] {
+        let output = worker(name);
+        assert_eq!(output.status.code(), Some(code), "{name}: {}", text(&output.stderr));
+    }
+    let list = up.told(&["token", "list"]);
+    assert!(!list.contains("fleet") && list.matches("ci-*").count() == 2, "{list}");
+    assert_eq!(up.run(&["token", "create", "t", "--role", "client", "--uses", "2"]).status.code(), Some(2));
 }

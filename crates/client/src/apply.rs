@@ -86,7 +86,8 @@ impl Client {
         let held = RenewedAttempt { id: given.id.clone(), lease: given.lease.clone() };
         let (term, external) = (Duration::from_millis(given.lease_ms), given.job.external);
         let since = Instant::now();
-        if let Err(error) = self.accept(lease(&held)).await {
+        // The start of the function implies the accept.
+        if let Err(error) = self.start(lease(&held)).await {
             return lost_or(error, held);
         }
         let mut tasks = JoinSet::new();

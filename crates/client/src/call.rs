@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use jobhall_protocol::{API, Code};
+use jobhall_protocol::{API, Code, WORKER_HEADER};
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, Url};
 use rustls::ClientConfig;
@@ -29,6 +29,8 @@ pub struct Client {
     http: reqwest::Client,
     pub(crate) places: Places,
     token: Option<Secret>,
+    /// The worker that it acts for.
+    worker: Option<String>,
     trust: Trust,
     tls: Arc<ClientConfig>,
 }
@@ -135,7 +137,19 @@ impl Client {
         let http = http.tls_backend_preconfigured(ClientConfig::clone(&tls)).redirect(Policy::none());
         // A server on this machine is not behind a proxy, and a remote server is given by its own address.
         let http = http.no_proxy().build().map_err(|error| wrong(error.to_string()))?;
-        Ok(Client { http, places, token: token.map(|token| Secret(token.to_owned())), trust, tls })
+        let token = token.map(|token| Secret(token.to_owned()));
+        Ok(Client { http, places, token, worker: None, trust, tls })
+    }
+
+    /// The same client for the worker of this name. Only an administrator's token can name its worker.
+    #[must_use]
+    pub fn as_worker(self, name: &str) -> Client {
+        Client { worker: Some(name.to_owned()), ..self }
+    }
+
+    /// The worker that it acts for, if one was named.
+    pub(crate) fn worker(&self) -> Option<&str> {
+        self.worker.as_deref()
     }
 
     /// The address of the server, or several addresses separated by commas.
@@ -243,6 +257,9 @@ impl Client {
         let mut request = self.http.request(call.method.clone(), place.of(&call.url));
         if let Some(Secret(token)) = &self.token {
             request = request.bearer_auth(token);
+        }
+        if let Some(worker) = &self.worker {
+            request = request.header(WORKER_HEADER, worker);
         }
         for (name, value) in &call.headers {
             request = request.header(*name, value);

@@ -1,6 +1,8 @@
 //! The server as a whole: its workers, types and health.
 
-use jobhall_protocol::{Node, Page, Queue, QueueSettings, SetQueue, SetType, Stats, TypeSettings, Worker};
+use jobhall_protocol::{
+    Node, Page, Queue, QueueSettings, Retention, SetQueue, SetRetention, SetType, Stats, TypeSettings, Worker,
+};
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -56,6 +58,30 @@ impl Client {
     /// The server could not be reached.
     pub async fn workers(&self) -> Result<Vec<Worker>, ClientError> {
         self.whole_list("workers").await
+    }
+
+    /// Pauses a worker: it takes no new jobs until it is resumed.
+    ///
+    /// # Errors
+    /// The worker is not known, or the server could not be reached.
+    pub async fn pause_worker(&self, name: &str) -> Result<Worker, ClientError> {
+        self.read(&self.api(Method::POST, &["workers", name, "pause"])).await
+    }
+
+    /// Resumes a worker that is paused.
+    ///
+    /// # Errors
+    /// The worker is not known or drains, or the server could not be reached.
+    pub async fn resume_worker(&self, name: &str) -> Result<Worker, ClientError> {
+        self.read(&self.api(Method::POST, &["workers", name, "resume"])).await
+    }
+
+    /// Lets the process of a worker finish its jobs and exit.
+    ///
+    /// # Errors
+    /// The worker is not known, is not connected or cannot be drained, or the server could not be reached.
+    pub async fn drain_worker(&self, name: &str) -> Result<Worker, ClientError> {
+        self.read(&self.api(Method::POST, &["workers", name, "drain"])).await
     }
 
     /// The nodes of the hall, by name.
@@ -122,6 +148,32 @@ impl Client {
     /// The server could not be reached, or this token may not read.
     pub async fn stats(&self) -> Result<Stats, ClientError> {
         self.read(&self.api(Method::GET, &["stats"])).await
+    }
+
+    /// The server's rule for completed jobs, with its version.
+    ///
+    /// # Errors
+    /// The server could not be reached, or this token may not read.
+    pub async fn retention(&self) -> Result<Versioned<Retention>, ClientError> {
+        self.versioned(&self.api(Method::GET, &["retention"])).await
+    }
+
+    /// Changes the server's rule for completed jobs; missing fields are unchanged. With a version, only that version is
+    /// changed.
+    ///
+    /// # Errors
+    /// The rule is invalid, the version differs, or the server could not be reached.
+    pub async fn set_retention(
+        &self,
+        rule: &SetRetention,
+        version: Option<&str>,
+    ) -> Result<Versioned<Retention>, ClientError> {
+        let call = self.api(Method::PUT, &["retention"]).json(rule)?;
+        let call = match version {
+            Some(version) => call.header("if-match", version),
+            None => call,
+        };
+        self.versioned(&call).await
     }
 
     /// All types with their settings.

@@ -22,7 +22,8 @@ use std::time::Duration;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use jobhall_protocol::{
-    Encoding, FRAME_BYTES, FrameError, FrameWriter, Hello, ToServer, ToWorker, Welcome, read_frame,
+    Encoding, FRAME_BYTES, FrameError, FrameWriter, Hello, ToServer, ToWorker, WORKER_HEADER, Welcome,
+    read_frame,
 };
 use reqwest::{Method, Url};
 use rustls::pki_types::ServerName;
@@ -160,6 +161,9 @@ impl Client {
             .header("sec-websocket-protocol", encoding.subprotocol());
         if let Some(authorization) = self.authorization() {
             request = request.header("authorization", authorization);
+        }
+        if let Some(worker) = self.worker() {
+            request = request.header(WORKER_HEADER, worker);
         }
         request.body(()).map_err(|error| ClientError::Protocol(error.to_string()))
     }

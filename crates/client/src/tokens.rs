@@ -31,7 +31,7 @@ impl Client {
         self.send(&self.api(Method::DELETE, &["tokens", id])).await.map(drop)
     }
 
-    /// Exchanges the join token of this client for a worker token. Not repeated: a join token works once.
+    /// Exchanges the join token of this client for a worker token. Not repeated: each join uses the join token.
     ///
     /// # Errors
     /// The join token was used or has expired, the name is in use, or the server could not be reached.

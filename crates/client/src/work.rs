@@ -57,6 +57,15 @@ impl Client {
         self.read(&self.of_attempt(lease, "accept").repeatable()).await
     }
 
+    /// Reports that the work of an attempt begins, which implies the accept. The server answers a repeated report like
+    /// the first, so it is repeated when no reply arrives.
+    ///
+    /// # Errors
+    /// The lease is lost, or the server could not be reached.
+    pub async fn start(&self, lease: AttemptRef<'_>) -> Result<Moved, ClientError> {
+        self.read(&self.of_attempt(lease, "progress").json(&Progress::default())?.repeatable()).await
+    }
+
     /// Reports the progress of an attempt.
     ///
     /// # Errors

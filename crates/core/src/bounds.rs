@@ -8,6 +8,8 @@ pub const KEY_BYTES: usize = 512;
 pub const PARAMS_BYTES: usize = 256 * 1024;
 /// Largest result value that is kept in the job's row, in bytes of JSON.
 pub const VALUE_BYTES: usize = 256 * 1024;
+/// Largest value of a record, in bytes of JSON.
+pub const RECORD_BYTES: usize = 8 << 20;
 /// Deepest nesting of a JSON document.
 pub const JSON_DEPTH: usize = 64;
 /// Longest `reason` of a failure, in bytes.

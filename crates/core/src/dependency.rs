@@ -43,6 +43,14 @@ impl Dependency {
         let data = Json::parse("data", &format!("{{\"job\":{id}}}"), usize::MAX).ok();
         Failure { data, ..Failure::new(reason, explanation) }
     }
+
+    /// The dependency in an error of [`Dependency::failure`].
+    pub fn cause(failure: &Failure) -> Option<JobId> {
+        let ids = failure.data.as_ref()?.as_str().strip_prefix("{\"job\":")?;
+        let id = JobId::new(ids.strip_suffix('}')?.parse().ok()?).ok()?;
+        let ended = [Dependency::Failed, Dependency::Cancelled];
+        ended.iter().any(|ended| ended.failure(id) == *failure).then_some(id)
+    }
 }
 
 /// Returns a cycle, if there is one: each depends on the next, the last on the first. `after` lists the dependencies
@@ -93,6 +101,8 @@ mod tests {
         let failure = cancelled.failure(JobId::new(17).unwrap());
         assert_eq!(failure.reason, "dependency_cancelled");
         assert_eq!(failure.explanation, "it depends on job 17, which was cancelled");
+        assert_eq!(Dependency::cause(&failure), JobId::new(17).ok());
+        assert_eq!(Dependency::cause(&Failure { reason: "other".to_owned(), ..failure.clone() }), None);
         assert_eq!(failure.data.unwrap().as_str(), "{\"job\":17}");
     }
 

@@ -17,23 +17,31 @@ pub enum Disposition {
     Superseding,
     /// A live job of the same (type, key) will be followed by a job with these params.
     Again,
+    /// A live job of the same (type, key) is the answer, and its params differ from those that were submitted.
+    JoinedOther,
 }
 
 impl Disposition {
     /// All of them; codes in stores are positions in this list.
-    pub const ALL: [Disposition; 5] = [
+    pub const ALL: [Disposition; 6] = [
         Disposition::Created,
         Disposition::Joined,
         Disposition::Reused,
         Disposition::Superseding,
         Disposition::Again,
+        Disposition::JoinedOther,
     ];
+
+    /// Whether the job that is the answer has other params than those that were submitted.
+    pub fn params_differ(self) -> bool {
+        self == Disposition::JoinedOther
+    }
 
     /// The name used everywhere from SQL to dashboard.
     pub fn as_str(self) -> &'static str {
         match self {
             Disposition::Created => "created",
-            Disposition::Joined => "joined",
+            Disposition::Joined | Disposition::JoinedOther => "joined",
             Disposition::Reused => "reused",
             Disposition::Superseding => "superseding",
             Disposition::Again => "again",
@@ -61,8 +69,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dispositions_have_one_name() {
+    fn dispositions_have_one_name_and_a_fixed_code() {
         let names = Disposition::ALL.map(|disposition| disposition.to_string());
-        assert_eq!(names, ["created", "joined", "reused", "superseding", "again"]);
+        assert_eq!(names, ["created", "joined", "reused", "superseding", "again", "joined"]);
+        let codes: Vec<usize> = Disposition::ALL.iter().map(|disposition| *disposition as usize).collect();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5]);
+        assert!(Disposition::JoinedOther.params_differ() && !Disposition::Joined.params_differ());
     }
 }

@@ -26,7 +26,7 @@ pub enum Event<'a> {
         /// The lease it was given.
         lease: LeaseId,
     },
-    /// The worker reports progress.
+    /// The worker reports that the work has begun, or its progress.
     Progress {
         /// The claim it was given.
         claim: u32,
@@ -49,7 +49,10 @@ pub enum Event<'a> {
     /// The accept deadline passed, or the worker left before it accepted.
     TakeBack,
     /// The worker's session ended.
-    LeaseEnd,
+    LeaseEnd {
+        /// The job's retry policy.
+        retry: &'a RetryPolicy,
+    },
     /// A cancel was requested.
     Cancel(&'a Failure),
     /// The previous job in line for the key has ended.
@@ -205,7 +208,7 @@ impl Event<'_> {
             Event::Progress { .. } => EventName::Progress,
             Event::Report { .. } => EventName::Report,
             Event::TakeBack => EventName::TakeBack,
-            Event::LeaseEnd => EventName::LeaseEnd,
+            Event::LeaseEnd { .. } => EventName::LeaseEnd,
             Event::Cancel(_) => EventName::Cancel,
             Event::KeyFreed => EventName::KeyFreed,
             Event::Again(_) => EventName::Again,
@@ -238,7 +241,7 @@ mod tests {
             Event::Progress { claim, lease },
             Event::Report { claim, lease, report: &report, retry: &retry, dice: Dice(0) },
             Event::TakeBack,
-            Event::LeaseEnd,
+            Event::LeaseEnd { retry: &retry },
             Event::Cancel(&failure),
             Event::KeyFreed,
             Event::Again(&params),

@@ -83,6 +83,7 @@ impl JobSpec {
             && !self.avoid
             && self.windows.is_always()
             && self.throttle_factor == 1
+            && !self.retry.at_most_once
             && self.timeouts == Timeouts::default()
             && self.after.is_empty()
             && !self.after_any
@@ -159,9 +160,9 @@ impl JobStatus {
             State::Queued(error) => error.is_none(),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 let Leased { lease, stop, error, early } = &**held;
-                stop.is_none() && error.is_none() && early.is_none() && lease.waited_ms == 0
+                stop.is_none() && error.is_none() && early.is_none() && lease.is_plain()
             }
-            State::Succeeded(success) => success.last.waited_ms == 0,
+            State::Succeeded(success) => success.last.is_plain(),
             _ => false,
         };
         plain && !self.hold && self.again.is_none()
@@ -250,7 +251,7 @@ pub struct PastAttempt {
     pub assigned_at: Time,
     /// When the worker accepted it; none if no accept was received.
     pub accepted_at: Option<Time>,
-    /// When the first progress was reported.
+    /// When the work began; none if that is not known.
     pub started_at: Option<Time>,
     /// When it ended.
     pub ended_at: Time,
@@ -258,6 +259,8 @@ pub struct PastAttempt {
     pub outcome: Outcome,
     /// The failure.
     pub failure: Failure,
+    /// Its last progress.
+    pub progress: Box<[Indicator]>,
 }
 
 impl PastAttempt {
@@ -281,6 +284,7 @@ impl PastAttempt {
             ended_at,
             outcome,
             failure,
+            progress: lease.progress,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A JSON document kept as text: the kernel passes params, results and failure data through without parsing them.
 
+mod same;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -84,6 +86,11 @@ impl Json {
     /// The document `{}`.
     pub fn empty_object() -> Json {
         Json("{}".into())
+    }
+
+    /// Whether both are the same JSON value: spacing, the order of members and the spelling of numbers do not matter.
+    pub fn same_value(&self, other: &Json) -> bool {
+        same::same(&self.0, &other.0)
     }
 
     /// The text.

@@ -49,9 +49,12 @@ pub use id::{AttemptId, GroupId, IdError, JobId, LeaseId};
 pub use id_map::{IdHash, IdMap};
 pub use job::{After, Again, Indicator, Job, JobSpec, JobStatus, NewJob, OnDuplicate, PastAttempt};
 pub use json::{Json, JsonError};
-pub use name::{Key, NameError, Owner, QueueName, ScheduleName, Tag, TokenName, TypeName, WorkerName};
+pub use name::{
+    Key, NameError, Owner, QueueName, RecordKind, ScheduleName, Tag, TokenName, TypeName, WorkerName,
+};
 pub use outcome::{DelayError, Failure, FailureError, Outcome, Report, Verdict, When};
-pub use queue_config::QueueConfig;
+pub use queue_config::{QueueConfig, QueueConfigError};
+pub use retention::{Retention, RetentionError};
 pub use retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
 pub use schedule::{Cron, CronError, Rhythm, Schedule, ScheduleError};
 pub use scope::{Scope, ScopeError};

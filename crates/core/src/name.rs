@@ -92,6 +92,16 @@ name!(
     /// The type of a job.
     TypeName, "type", NAME_BYTES, token
 );
+/// The prefixes of types that belong to an application. It removes the jobs of its types itself.
+const RESERVED: [&str; 3] = ["build.", "q.", "taskset."];
+
+impl TypeName {
+    /// Whether it belongs to an application.
+    pub fn is_reserved(&self) -> bool {
+        RESERVED.iter().any(|prefix| self.0.starts_with(prefix))
+    }
+}
+
 name!(
     /// The queue of a job.
     QueueName, "queue", NAME_BYTES, token
@@ -121,10 +131,25 @@ name!(
     /// A word to filter jobs by.
     Tag, "tag", TAG_BYTES, |_, c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, ',' | '"' | '\\')
 );
+name!(
+    /// The kind of an application's records, such as `q.pin`.
+    RecordKind, "kind", NAME_BYTES, token
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_with_the_prefix_of_an_application_are_reserved() {
+        let reserved = |name| TypeName::new(name).unwrap().is_reserved();
+        for name in ["q.run", "build.step", "taskset.shard"] {
+            assert!(reserved(name), "{name}");
+        }
+        for name in ["q", "queue.run", "build", "builds.x", "Build.step", "my.build.step"] {
+            assert!(!reserved(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_type_is_a_token() {

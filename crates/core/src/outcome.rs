@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds;
 use crate::json::{Json, JsonError};
-use crate::name::NameError;
+use crate::name::{NameError, WorkerName};
 
 /// How one attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,6 +80,19 @@ impl Failure {
     /// A failure that the engine describes.
     pub fn new(reason: &str, explanation: impl Into<String>) -> Failure {
         Failure { reason: reason.to_owned(), explanation: explanation.into(), data: None }
+    }
+
+    /// The error of an attempt that ended because this worker was lost.
+    pub fn lost(reason: &str, explanation: impl Into<String>, worker: &WorkerName) -> Failure {
+        // A name has no character that JSON escapes.
+        let data = Json::trusted(&format!("{{\"worker\":\"{worker}\"}}"));
+        Failure { data: Some(data), ..Failure::new(reason, explanation) }
+    }
+
+    /// The worker in an error of [`Failure::lost`].
+    pub fn lost_worker(&self) -> Option<WorkerName> {
+        let name = self.data.as_ref()?.as_str().strip_prefix("{\"worker\":\"")?.strip_suffix("\"}")?;
+        WorkerName::new(name).ok()
     }
 
     /// Validates a failure sent by a worker or client.

@@ -85,7 +85,8 @@ fn bit(outcome: Outcome) -> u8 {
     1 << outcome as u8
 }
 
-/// When attempts are repeated. Lost leases follow a separate rule and are not governed by this policy.
+/// When attempts are repeated. A lost attempt does not count against `max_attempts`; it is repeated up to a limit of
+/// its own, unless the job runs at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -95,6 +96,9 @@ pub struct RetryPolicy {
     pub backoff: Backoff,
     /// The outcomes that are retried.
     pub on: OutcomeSet,
+    /// Whether the job is never started a second time, not even after its worker was lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_most_once: bool,
 }
 
 impl RetryPolicy {
@@ -104,6 +108,7 @@ impl RetryPolicy {
             max_attempts: 5,
             backoff: Backoff::Exponential { ms: 5_000, cap_ms: 3_600_000 },
             on: OutcomeSet::of(&[Outcome::Failed, Outcome::Crashed, Outcome::TimedOut]),
+            at_most_once: false,
         }
     }
 
@@ -112,8 +117,17 @@ impl RetryPolicy {
         RetryPolicy { max_attempts: 1, ..RetryPolicy::named() }
     }
 
+    /// This policy for a job that is never started a second time.
+    #[must_use]
+    pub fn at_most_once(self) -> RetryPolicy {
+        RetryPolicy { max_attempts: 1, at_most_once: true, ..self }
+    }
+
     /// Rejects numbers beyond the limits.
     pub fn check(&self) -> Result<(), RetryError> {
+        if self.at_most_once && self.max_attempts != 1 {
+            return Err(RetryError::AtMostOnce(self.max_attempts));
+        }
         if !(1..=MAX_ATTEMPTS).contains(&self.max_attempts) {
             return Err(RetryError::MaxAttempts(self.max_attempts));
         }
@@ -128,12 +142,17 @@ pub enum RetryError {
     MaxAttempts(u16),
     /// Longer than the limit.
     Delay(u64),
+    /// Not 1, for a job that runs at most once.
+    AtMostOnce(u16),
 }
 
 impl fmt::Display for RetryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RetryError::MaxAttempts(n) => write!(f, "max_attempts of {n} is outside 1 to {MAX_ATTEMPTS}"),
+            RetryError::AtMostOnce(n) => {
+                write!(f, "max_attempts of {n} contradicts at_most_once, which allows only 1")
+            }
             RetryError::Delay(ms) => {
                 write!(f, "backoff of {ms} ms is longer than the limit of {DELAY_MS} ms")
             }
@@ -203,6 +222,14 @@ mod tests {
             assert_eq!(policy(1, long).check(), Err(RetryError::Delay(over)));
         }
         assert_eq!(RetryError::MaxAttempts(0).to_string(), "max_attempts of 0 is outside 1 to 1000");
+        let once = RetryPolicy::named().at_most_once();
+        assert_eq!((once.check(), once.max_attempts, once.at_most_once), (Ok(()), 1, true));
+        let twice = RetryPolicy { max_attempts: 2, ..once };
+        assert_eq!(twice.check(), Err(RetryError::AtMostOnce(2)));
+        assert_eq!(
+            RetryError::AtMostOnce(2).to_string(),
+            "max_attempts of 2 contradicts at_most_once, which allows only 1"
+        );
         assert_eq!(
             RetryError::Delay(9).to_string(),
             "backoff of 9 ms is longer than the limit of 31536000000 ms"

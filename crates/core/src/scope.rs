@@ -61,6 +61,21 @@ impl Scope {
         self.is_all() || self.0.iter().any(|entry| matches(entry))
     }
 
+    /// Whether every queue that `other` reaches is accessible.
+    pub fn covers(&self, other: &Scope) -> bool {
+        let covered = |wanted: &str| {
+            self.entries().any(|entry| match (entry.strip_suffix('*'), wanted.strip_suffix('*')) {
+                (Some(beginning), _) => wanted.starts_with(beginning),
+                (None, wanted_prefix) => wanted_prefix.is_none() && entry == wanted,
+            })
+        };
+        match (self.is_all(), other.is_all()) {
+            (true, _) => true,
+            (false, true) => covered("*"),
+            (false, false) => other.entries().all(covered),
+        }
+    }
+
     /// The entries, in order.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(AsRef::as_ref)
@@ -98,6 +113,21 @@ mod tests {
         assert_eq!(scope.to_string(), "ci-*, mail");
         assert!(Scope::default().reaches("anything") && Scope::default().is_all());
         assert!(Scope::new(&["*"]).unwrap().reaches("anything"));
+    }
+
+    #[test]
+    fn a_scope_covers_another_that_reaches_no_further() {
+        let scope = |entries: &[&str]| Scope::new(entries).unwrap();
+        let own = scope(&["mail", "ci-*"]);
+        for within in [&["mail"][..], &["ci-*"], &["ci-fast", "mail"], &["ci-f*"], &["ci-"]] {
+            assert!(own.covers(&scope(within)), "{within:?}");
+        }
+        for beyond in [&[][..], &["*"], &["mail*"], &["ci*"], &["mail", "x"], &["ci"]] {
+            assert!(!own.covers(&scope(beyond)), "{beyond:?}");
+        }
+        for all in [scope(&[]), scope(&["*"])] {
+            assert!(all.covers(&own) && all.covers(&scope(&[])) && all.covers(&scope(&["*"])));
+        }
     }
 
     #[test]

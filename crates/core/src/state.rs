@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::id::{JobId, LeaseId};
+use crate::job::Indicator;
 use crate::json::Json;
 use crate::name::WorkerName;
 use crate::outcome::{Failure, Outcome, Report};
@@ -19,10 +20,19 @@ pub struct Lease {
     pub assigned_at: Time,
     /// When the worker accepted it; none before that.
     pub accepted_at: Option<Time>,
-    /// When the first progress was reported; none before that.
+    /// When the work began; none before that is known.
     pub started_at: Option<Time>,
     /// How long it has waited for other jobs, in milliseconds; its time limits were suspended meanwhile.
     pub waited_ms: u64,
+    /// The last progress of an attempt that no worker holds any more. That of a live attempt is not stored.
+    pub progress: Box<[Indicator]>,
+}
+
+impl Lease {
+    /// Whether it has neither waited nor kept a progress.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.waited_ms == 0 && self.progress.is_empty()
+    }
 }
 
 /// Why a live attempt must stop.
@@ -134,7 +144,7 @@ pub enum State {
     Assigned(Box<Leased>),
     /// Accepted by the worker.
     Accepted(Box<Leased>),
-    /// The worker has reported progress.
+    /// The work has begun.
     Running(Box<Leased>),
     /// The attempt is suspended until its sub-jobs have ended or an external outcome is reported.
     Waiting(Box<Waiting>),
@@ -170,6 +180,26 @@ impl State {
             State::Succeeded(success) => Some(&success.last),
             State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => defeat.last.as_ref(),
             _ => self.leased().map(|held| &held.lease),
+        }
+    }
+
+    /// The same to be changed.
+    fn lease_mut(&mut self) -> Option<&mut Lease> {
+        match self {
+            State::Queued(_) | State::Blocked(_) => None,
+            State::Assigned(held) | State::Accepted(held) | State::Running(held) => Some(&mut held.lease),
+            State::Waiting(waiting) => Some(&mut waiting.held.lease),
+            State::Succeeded(success) => Some(&mut success.last),
+            State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => defeat.last.as_mut(),
+        }
+    }
+
+    /// Records the last progress of an attempt that its worker no longer holds.
+    pub(crate) fn keep_progress(&mut self, progress: &[Indicator]) {
+        if self.leased().is_none()
+            && let Some(lease) = self.lease_mut()
+        {
+            lease.progress = progress.into();
         }
     }
 
@@ -233,7 +263,7 @@ pub enum StateName {
     Assigned,
     /// Accepted by the worker.
     Accepted,
-    /// Progress was reported.
+    /// The work has begun.
     Running,
     /// Suspended until its sub-jobs have ended or an external outcome is reported.
     Waiting,

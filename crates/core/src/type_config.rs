@@ -4,9 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{DELAY_MS, JOB_ID, KEEP_MS};
+use crate::bounds::{DELAY_MS, KEEP_MS};
 use crate::limits::{Limit, LimitError, check_limits};
 use crate::name::TypeName;
+use crate::retention::{Retention, RetentionError};
 use crate::retry::{RetryError, RetryPolicy};
 use crate::timeouts::{TimeoutError, Timeouts};
 
@@ -19,9 +20,9 @@ const EXEC: &str = "exec";
 pub struct TypeConfig {
     /// The retry policy of jobs that have none.
     pub retry: RetryPolicy,
-    /// Completed jobs older than this are removed; none keeps them forever.
+    /// Completed jobs older than this are removed; none: the queue's or the server's rule counts.
     pub keep_ms: Option<u64>,
-    /// Maximum number of completed jobs kept, the newest; none keeps all.
+    /// Maximum number of completed jobs kept, the newest; none: the queue's or the server's rule counts.
     pub keep_count: Option<u64>,
     /// Maximum age of a success that is reused; retention keeps a key's newest success as long. 0: no reuse.
     pub reuse_window_ms: u64,
@@ -59,16 +60,18 @@ impl TypeConfig {
         }
     }
 
+    /// Its own rule for completed jobs.
+    pub fn retention(&self) -> Retention {
+        Retention { keep_ms: self.keep_ms, keep_count: self.keep_count }
+    }
+
     /// Rejects values that are out of bounds.
     pub fn check(&self) -> Result<(), TypeConfigError> {
         self.retry.check().map_err(TypeConfigError::Retry)?;
         self.timeouts.check().map_err(TypeConfigError::Timeouts)?;
         check_limits(&self.limits).map_err(TypeConfigError::Limits)?;
-        let keep_ms = self.keep_ms.unwrap_or(0);
-        let keep_count = self.keep_count.unwrap_or(0);
+        self.retention().check().map_err(TypeConfigError::Retention)?;
         let limits = [
-            ("keep_ms", keep_ms, KEEP_MS),
-            ("keep_count", keep_count, JOB_ID),
             ("reuse_window_ms", self.reuse_window_ms, KEEP_MS),
             ("expected_ms", self.expected_ms.unwrap_or(0), DELAY_MS),
         ];
@@ -88,6 +91,8 @@ pub enum TypeConfigError {
     Timeouts(TimeoutError),
     /// Its limits are invalid.
     Limits(LimitError),
+    /// Its rule for completed jobs is invalid.
+    Retention(RetentionError),
     /// A number is beyond its limit.
     Outside {
         /// The field.
@@ -105,6 +110,7 @@ impl fmt::Display for TypeConfigError {
             TypeConfigError::Retry(error) => error.fmt(f),
             TypeConfigError::Timeouts(error) => error.fmt(f),
             TypeConfigError::Limits(error) => error.fmt(f),
+            TypeConfigError::Retention(error) => error.fmt(f),
             TypeConfigError::Outside { field, given, most } => {
                 write!(f, "{field} of {given} is outside 0 to {most}")
             }
@@ -117,6 +123,7 @@ impl std::error::Error for TypeConfigError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::JOB_ID;
 
     #[test]
     fn h17_types_have_defaults_before_anyone_configures_them() {

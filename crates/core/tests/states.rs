@@ -11,8 +11,8 @@ use jobhall_core::bounds::{LOST_LEASES, UNACCEPTED_CLAIMS};
 use jobhall_core::{JobStatus, Outcome, Report, RetryPolicy, StateName, Verdict, When};
 
 use support::{
-    FIRST, LATER_MS, Op, after, at, cancel, cancelling_lives, effect, events, failed, failure, fresh, lives,
-    other_lives, passed, policy, timing_out_lives,
+    FIRST, LATER_MS, Op, after, at, cancel, cancelling_lives, effect, effect_by, events, failed, failure,
+    fresh, lives, other_lives, passed, policy, timing_out_lives,
 };
 
 #[test]
@@ -74,7 +74,7 @@ fn meaning(name: StateName) -> &'static str {
         StateName::Blocked => "waits until the holder of its key or its dependencies have ended",
         StateName::Assigned => "assigned to a worker that has not accepted it yet; has a lease",
         StateName::Accepted => "accepted by the worker: the attempt counts from here",
-        StateName::Running => "the worker has reported progress",
+        StateName::Running => "the work has begun, whether or not it reports progress",
         StateName::Waiting => "the attempt is suspended until sub-jobs or external work have ended",
         StateName::Retrying => "waits for its next attempt, with the error of the last (a view of `queued`)",
         StateName::Succeeded => "succeeded, with a value",
@@ -88,7 +88,9 @@ const DERIVED: &str = "## Derived names
 
 `scheduled` and `retrying` are not stored: the passing of time causes no write. A stored `queued` job is shown as
 `retrying` if `attempt > 0`, else as `scheduled` while `run_at` is in the future, else as `queued`. States may be skipped
-forward: a report on an assigned job implies that it was accepted and ran.
+forward: a report on an assigned job implies that it was accepted and ran. A worker reports the start of work that lasts
+longer than 20 ms; the outcome of shorter work implies it. A start that was not reported is dated to the accept, and an
+accept that was not reported to the assignment, so that every attempt with an outcome has `started_at`.
 ";
 
 const SKETCH: &str = "```text
@@ -219,8 +221,27 @@ fn counters() -> String {
     for (state, status, event, op) in turning_points() {
         line(&mut out, &format!("| {state} | {event} | {} |", effect(&status, &op, FIRST)));
     }
+    out += AT_MOST_ONCE;
+    for (state, status) in lives().into_iter().filter(|(_, status)| status.state.leased().is_some()) {
+        for (event, op) in
+            [("lease end", Op::LeaseEnd), ("report failed, snooze", failed(Some(When::Snooze(60_000))))]
+        {
+            let becomes = effect_by(&status, &op, FIRST, &policy().at_most_once());
+            line(&mut out, &format!("| {state} | {event} | {becomes} |"));
+        }
+    }
     out
 }
+
+const AT_MOST_ONCE: &str = "
+A job with `at_most_once` is never started a second time. Its accept is stored before it is answered, and its worker
+starts the work after the answer. After the accept it leaves its worker only for a terminal state: a lost attempt ends
+it `crashed` with the reason `at_most_once`, and a report ends it with the reported outcome, whatever retry or snooze
+the worker asks for.
+
+| state | event | becomes |
+|---|---|---|
+";
 
 fn outcomes() -> String {
     let mut out = "## Outcomes of attempts\n\nAn attempt ends with an outcome. The last one decides how the job ends; the others lead back to the queue.\n\n| outcome | success | retried by default | final state of the job |\n|---|---|---|---|\n".to_owned();

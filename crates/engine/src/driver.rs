@@ -13,6 +13,7 @@ mod gather;
 mod groups;
 mod job_reply;
 mod mailbox;
+mod read;
 mod replies;
 mod restore;
 mod session;
@@ -23,7 +24,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobhall_core::{JobId, NewJob, QueueName, Submitted};
+use jobhall_core::{JobId, NewJob, QueueName, Scope, Submitted};
 use jobhall_store::{JobFilter, JobPage, Prune, Store, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -45,6 +46,7 @@ use jobhall_kernel::{Counts, Takers};
 use jobhall_kernel::{Effect, SessionId, Ticket, WorkerUse};
 use jobhall_kernel::{HallRequest, JobRequest, Request, SessionRequest, Submit, TypedRequest};
 use jobhall_kernel::{Kernel, StoreReply, StoreRequest};
+use read::read;
 use replies::Replies;
 use woken::Woken;
 
@@ -102,7 +104,7 @@ impl Engine {
         let mut random = StdRng::from_rng(&mut rand::rng());
         let mut kernel = Kernel::new(config, clock.now(), Box::new(move || random.next_u64()));
         kernel.observe(Box::new(JobLog));
-        kernel.restore_settings(store.settings().await?)?;
+        restore::settings(store.as_ref(), &mut kernel).await?;
         kernel.restore_blocks(&store.blocks().await?);
         groups::restore(store.as_ref(), &mut kernel).await?;
         restore::jobs(&store, &mut kernel).await?;
@@ -195,12 +197,12 @@ impl Engine {
         submitted.first().copied().ok_or_else(gone)
     }
 
-    /// Returns everything that is known about a job.
+    /// Returns a job, without its ended attempts.
     pub async fn show(&self, id: JobId) -> Result<Shown, Rejected> {
         Ok(*self.ask(move |to| TypedRequest::Job(id, JobRequest::Show { to })).await?)
     }
 
-    /// Returns everything that is known about each of these jobs.
+    /// Returns each of these jobs.
     pub async fn show_each(&self, ids: &[JobId]) -> Result<Vec<Result<Box<Shown>, Rejected>>, Rejected> {
         let show = |&id: &JobId| move |to| TypedRequest::Job(id, JobRequest::Show { to });
         self.ask_each(ids.iter().map(show)).await
@@ -226,13 +228,14 @@ impl Engine {
         self.ask(|to| TypedRequest::Hall(HallRequest::Queue { name, to })).await
     }
 
-    /// Returns queues by name, after this one.
+    /// Returns queues of this scope by name, after this one.
     pub async fn queues(
         &self,
         after: Option<QueueName>,
+        scope: Scope,
         limit: usize,
     ) -> Result<Vec<(QueueName, Tally)>, Rejected> {
-        self.ask(move |to| TypedRequest::Hall(HallRequest::Queues { after, limit, to })).await
+        self.ask(move |to| TypedRequest::Hall(HallRequest::Queues { after, scope, limit, to })).await
     }
 
     /// Lists jobs as stored, newest first.
@@ -386,8 +389,11 @@ impl Driver {
                     StoreReply::Removed(ticket, jobs, store.prune(prune).await)
                 }
                 StoreRequest::Job(id) => StoreReply::Job(id, read(store.as_ref(), id).await),
-                StoreRequest::Completed(before, limit) => {
-                    StoreReply::Completed(store.completed(before, limit).await)
+                StoreRequest::Completed(after, limit) => {
+                    StoreReply::Completed(store.completed(after, limit).await)
+                }
+                StoreRequest::Count { round, after, last, except } => {
+                    StoreReply::Counted(round, store.count_completed(after, last, except).await)
                 }
                 StoreRequest::Jobs(number, ids) => StoreReply::Jobs(number, store.jobs(ids).await),
                 StoreRequest::Members(number, group) => {
@@ -437,13 +443,4 @@ impl Driver {
             self.ask(self.clock.now(), disconnect, Box::new(|_, _| {}));
         }
     }
-}
-
-async fn read(
-    store: &dyn Store,
-    id: JobId,
-) -> Result<(Option<jobhall_core::Job>, Vec<jobhall_core::PastAttempt>), StoreError> {
-    let job = store.jobs(vec![id]).await?.into_iter().next().flatten();
-    let past = if job.is_some() { store.attempts(id).await? } else { Vec::new() };
-    Ok((job, past))
 }

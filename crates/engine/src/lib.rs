@@ -5,10 +5,12 @@
 
 mod clock;
 mod driver;
+mod first_start;
 mod job_log_events;
 mod watch;
 
 pub use clock::{Clock, SystemClock};
 pub use driver::{Answers, Engine, EngineError, Session, SessionEvent};
+pub use first_start::set_first_rule;
 pub use jobhall_kernel::*;
 pub use watch::{Watch, Watched};

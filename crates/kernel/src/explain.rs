@@ -1,12 +1,13 @@
 //! Why a job is not running: in words, and as data that names the thing to change.
 
+mod ended;
+mod text;
 mod workers;
 
-use std::fmt;
-
+use jobhall_core::bounds::LOST_LEASES;
 use jobhall_core::{
-    Failure, GroupId, JobId, ScheduleName, State, StateName, StopRequest, StopWhy, Time, WaitFor, Waiting,
-    Windows, WorkerName,
+    Class, Failure, GroupId, JobId, JobStatus, ScheduleName, State, StateName, StopRequest, StopWhy, Time,
+    WaitFor, Waiting, Windows, WorkerName,
 };
 
 use crate::api::answer::Rejected;
@@ -15,7 +16,9 @@ use crate::kernel::Kernel;
 use crate::limits::LimitOf;
 use crate::limits::LimitWhy;
 
-pub use workers::{TooLarge, UsedUp, WorkerWhy};
+pub use ended::EndWhy;
+pub use text::Format;
+pub use workers::{TooLarge, UsedUp, WorkerWhy, unserved};
 
 /// Maximum number of jobs that are listed one by one.
 const FEW: usize = 5;
@@ -49,11 +52,11 @@ pub enum Why {
         error: Failure,
     },
     /// It waits for the end of the job that holds its key.
-    KeyHeld(JobId),
+    KeyHeld(Blocker),
     /// Dependencies have not ended.
     Dependencies {
-        /// The first few of them, with their states.
-        first: Vec<(JobId, StateName)>,
+        /// The first few of them.
+        first: Vec<Blocker>,
         /// The number of further ones.
         more: usize,
     },
@@ -61,14 +64,21 @@ pub enum Why {
     DependenciesEnded,
     /// Its group is being cancelled.
     GroupCancelled(GroupId),
-    /// No worker is connected.
-    NoWorkers,
+    /// No worker is connected. This is what a worker must match.
+    NoWorkers(Box<Class>),
     /// No connected worker matches.
     NoMatchingWorker(Vec<WorkerWhy>),
     /// It uses more than any worker has.
     TooLarge(Vec<TooLarge>),
     /// Workers match, but none has a vacancy.
     NoVacancy(Vec<WorkerName>),
+    /// Workers match, but an operator has paused or drains them.
+    WorkersPaused {
+        /// Those that are paused.
+        paused: Vec<WorkerName>,
+        /// Those that finish their jobs and exit.
+        draining: Vec<WorkerName>,
+    },
     /// Workers match, but other jobs use the resources it needs.
     UsedUp(Vec<UsedUp>),
     /// A worker matches, but its free resources are reserved for a job that has waited long.
@@ -88,6 +98,30 @@ pub enum Why {
     NotAccepted(WorkerName),
     /// A worker holds it.
     Running(WorkerName),
+    /// Its worker has sent no heartbeat for longer than usual.
+    Silent {
+        /// The worker.
+        worker: WorkerName,
+        /// The time since its last heartbeat.
+        silent_ms: u64,
+        /// When its lease ends, unless the worker returns.
+        until: Time,
+        /// Whether the job then ends, instead of being retried.
+        ends: bool,
+        /// Whether the worker has another session, which does not have this job.
+        returned: bool,
+    },
+    /// Attempts ended because their workers were lost.
+    Lost {
+        /// The number of these attempts; they do not count against `max_attempts`.
+        attempts: u16,
+        /// The number with which the job ends as crashed.
+        most: u16,
+        /// The worker of the last one; none if another attempt began after it.
+        worker: Option<WorkerName>,
+        /// When the job is retried; none if that attempt has begun.
+        run_at: Option<Time>,
+    },
     /// Its attempt waits for sub-jobs.
     WaitsForJobs {
         /// The first of the sub-jobs that have not ended, with their states.
@@ -128,8 +162,21 @@ pub enum Why {
     OnHold,
     /// It waits for a limit.
     Limited(Box<LimitWhy>),
-    /// It is completed.
-    Completed(StateName),
+    /// It has ended without success.
+    Ended(Box<EndWhy>),
+    /// It has succeeded.
+    Succeeded,
+}
+
+/// An open job that another one waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocker {
+    /// The job.
+    pub job: JobId,
+    /// Its state.
+    pub state: StateName,
+    /// The first reason why it is not running; none for the blocker of a blocker.
+    pub why: Option<Box<Why>>,
 }
 
 /// Why a job is not running.
@@ -146,28 +193,38 @@ pub struct Explanation {
 impl Kernel {
     pub(crate) fn explain(&self, id: JobId) -> Result<Box<Explanation>, Rejected> {
         let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
-        let explanation =
-            Explanation { id, state: entry.status.get().name(self.env.wall()), why: self.why(id, entry) };
+        let explanation = Explanation {
+            id,
+            state: entry.status.get().name(self.env.wall()),
+            why: self.why(id, entry, true),
+        };
         Ok(Box::new(explanation))
     }
 
     pub(crate) fn explain_completed(&mut self, id: JobId) -> Result<Box<Explanation>, Rejected> {
         let (job, _) = self.jobs.completed(id).ok_or(Rejected::NoSuchJob(id))?;
-        let state = job.status.state.name();
-        Ok(Box::new(Explanation { id, state, why: vec![Why::Completed(state)] }))
+        let why = EndWhy::of(job).map_or(Why::Succeeded, |ended| Why::Ended(Box::new(ended)));
+        Ok(Box::new(Explanation { id, state: job.status.state.name(), why: vec![why] }))
     }
 
-    fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {
+    /// `deep`: also why the jobs that it waits for are not running.
+    fn why(&self, id: JobId, entry: &Entry, deep: bool) -> Vec<Why> {
         if let Some(part) = entry.member().filter(|_| entry.status.state().leased().is_none())
             && self.groups.cancel(part.group).is_some()
         {
             return vec![Why::GroupCancelled(part.group)];
         }
+        let mut why = self.why_now(id, entry, deep);
+        why.extend(why_lost(&entry.status.get()));
+        why
+    }
+
+    fn why_now(&self, id: JobId, entry: &Entry, deep: bool) -> Vec<Why> {
         match entry.status.state() {
             State::Queued(_) if entry.status.get().hold => self.why_reserved(id, entry),
             State::Blocked(blocked) => {
-                let behind = blocked.holder.map(Why::KeyHeld);
-                let after = if blocked.dependencies { self.why_blocked(entry) } else { None };
+                let behind = blocked.holder.and_then(|id| self.blocker(id, deep)).map(Why::KeyHeld);
+                let after = if blocked.dependencies { self.why_blocked(entry, deep) } else { None };
                 let ended = (behind.is_none() && after.is_none()).then_some(Why::DependenciesEnded);
                 behind.into_iter().chain(after).chain(ended).collect()
             }
@@ -177,28 +234,57 @@ impl Kernel {
             State::Queued(_) => self.why_waiting(id, entry),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 let worker = held.lease.worker.clone();
+                let silent = self.why_silent(id, entry);
                 let why = match (&held.stop, entry.status.state()) {
-                    (Some(stop), _) => stopping(worker, stop),
-                    (None, State::Assigned(_)) => Why::NotAccepted(worker),
-                    (None, _) => Why::Running(worker),
+                    (Some(stop), _) => Some(stopping(worker, stop)),
+                    (None, _) if silent.is_some() => None,
+                    (None, State::Assigned(_)) => Some(Why::NotAccepted(worker)),
+                    (None, _) => Some(Why::Running(worker)),
                 };
-                [why].into_iter().chain(self.why_long(id)).collect()
+                silent.into_iter().chain(why).chain(self.why_long(id)).collect()
             }
             State::Waiting(waiting) => {
-                [self.why_suspended(id, entry, waiting)].into_iter().chain(self.why_long(id)).collect()
+                let why = self.why_suspended(id, entry, waiting);
+                self.why_silent(id, entry).into_iter().chain([why]).chain(self.why_long(id)).collect()
             }
-            state => vec![Why::Completed(state.name())],
+            // An open job is not completed.
+            State::Succeeded(_) | State::Failed(_) | State::Crashed(_) | State::Cancelled(_) => Vec::new(),
         }
     }
 
     /// The first few open dependencies of a blocked job.
-    fn why_blocked(&self, entry: &Entry) -> Option<Why> {
+    fn why_blocked(&self, entry: &Entry, deep: bool) -> Option<Why> {
         let after = entry.spec.as_ref().map_or(&[][..], |spec| &spec.after);
-        let name = |id: &JobId| Some((*id, self.jobs.get(*id)?.status.get().name(self.env.wall())));
-        let mut open: Vec<_> = after.iter().filter_map(name).collect();
-        let more = open.len().saturating_sub(FEW);
-        open.truncate(FEW);
-        (!open.is_empty()).then_some(Why::Dependencies { first: open, more })
+        let open: Vec<_> = after.iter().filter(|id| self.jobs.get(**id).is_some()).collect();
+        let first: Vec<_> = open.iter().take(FEW).filter_map(|id| self.blocker(**id, deep)).collect();
+        let more = open.len() - first.len();
+        (!first.is_empty()).then_some(Why::Dependencies { first, more })
+    }
+
+    /// An open job, and why it is not running if `deep` is set.
+    fn blocker(&self, job: JobId, deep: bool) -> Option<Blocker> {
+        let entry = self.jobs.get(job)?;
+        // The dependencies are part of the spec, which may not be in memory.
+        let is_known = entry.spec.is_some() || !matches!(entry.status.state(), State::Blocked(_));
+        let why = if deep && is_known { self.why(job, entry, false) } else { Vec::new() };
+        let state = entry.status.get().name(self.env.wall());
+        Some(Blocker { job, state, why: why.into_iter().next().map(Box::new) })
+    }
+
+    /// The worker of a live attempt has sent no heartbeat for longer than usual.
+    fn why_silent(&self, id: JobId, entry: &Entry) -> Option<Why> {
+        let session = self.fleet.session(self.fleet.holder(id)?)?;
+        let (silent_ms, until) = self.silence(session)?;
+        let is_last = entry.status.get().lost + 1 >= LOST_LEASES;
+        let at_most_once = entry.spec.as_ref().is_some_and(|spec| spec.retry.at_most_once);
+        let began = !matches!(entry.status.state(), State::Assigned(_));
+        Some(Why::Silent {
+            worker: session.worker.clone(),
+            silent_ms,
+            until,
+            ends: began && (is_last || at_most_once),
+            returned: self.silence_of(&session.worker).is_none(),
+        })
     }
 
     fn why_suspended(&self, id: JobId, entry: &Entry, waiting: &Waiting) -> Why {
@@ -254,108 +340,18 @@ impl Kernel {
     }
 }
 
+/// Attempts that were lost, apart from those that failed.
+fn why_lost(status: &JobStatus) -> Option<Why> {
+    let (worker, run_at) = match &status.state {
+        State::Queued(error) => (error.as_deref().and_then(Failure::lost_worker), Some(status.run_at)),
+        _ => (None, None),
+    };
+    (status.lost > 0).then_some(Why::Lost { attempts: status.lost, most: LOST_LEASES, worker, run_at })
+}
+
 fn stopping(worker: WorkerName, stop: &StopRequest) -> Why {
     match stop.why {
         StopWhy::Cancel => Why::Cancelling(worker),
         StopWhy::TimeOut => Why::TimingOut { worker, why: stop.failure.explanation.clone() },
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Why::NotDue(at) => write!(f, "it is scheduled for {} ms", at.as_ms()),
-            Why::Window { windows, opens } => {
-                write!(f, "its windows are closed until {} ms: {windows}", opens.as_ms())
-            }
-            Why::Jitter { schedule, run_at } => {
-                write!(f, "schedule {schedule} spreads its jobs and starts this one at {} ms", run_at.as_ms())
-            }
-            Why::Backoff { run_at, error } => {
-                write!(f, "it is retried at {} ms, after: {}", run_at.as_ms(), error.reason)
-            }
-            Why::KeyHeld(holder) => write!(f, "its key is held by job {holder}, which must end first"),
-            Why::Dependencies { first, more } => {
-                let jobs: Vec<_> = first.iter().map(|(id, state)| format!("job {id} ({state})")).collect();
-                write!(f, "it depends on {}", jobs.join(", "))?;
-                let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
-                write!(f, "{more}, which must end first")
-            }
-            Why::DependenciesEnded => {
-                write!(f, "its dependencies have ended, and its release is being processed")
-            }
-            Why::GroupCancelled(group) => write!(f, "its group {group} is being cancelled"),
-            Why::NoWorkers => write!(f, "no worker is connected"),
-            Why::NoMatchingWorker(workers) => workers::no_match(workers, f),
-            Why::NoVacancy(workers) => {
-                let names: Vec<_> = workers.iter().map(WorkerName::as_str).collect();
-                write!(f, "no matching worker has a free slot: {}", names.join(", "))
-            }
-            Why::TooLarge(resources) => {
-                write!(f, "it uses more than any worker has")?;
-                resources.iter().try_for_each(|resource| write!(f, "\n  {resource}"))
-            }
-            Why::UsedUp(workers) => {
-                write!(f, "other jobs use what it would use")?;
-                workers.iter().try_for_each(|worker| write!(f, "\n  {worker}"))
-            }
-            Why::ReservedForOther { worker, job } => {
-                write!(f, "what is free on worker {worker} is reserved for job {job}, which has waited long")
-            }
-            Why::Reserved(worker) => {
-                write!(
-                    f,
-                    "worker {worker} is reserved for it, because it has waited long: later jobs leave enough for it"
-                )
-            }
-            Why::Avoids(workers) => {
-                let names: Vec<_> = workers.iter().map(WorkerName::as_str).collect();
-                write!(f, "it avoids workers that it was assigned to before: {}", names.join(", "))
-            }
-            Why::Dispatching => write!(f, "it is being assigned to a worker"),
-            Why::NotAccepted(worker) => {
-                write!(f, "it is assigned to worker {worker}, which has not accepted it yet")
-            }
-            Why::Running(worker) => write!(f, "worker {worker} runs it"),
-            Why::Cancelling(worker) => {
-                write!(f, "a cancel was requested; worker {worker} has not confirmed yet")
-            }
-            Why::WaitsForJobs { jobs, open } => {
-                write!(f, "it waits for its sub-jobs; {open} of them have not ended")?;
-                jobs.iter().try_for_each(|(id, state)| write!(f, "\n  job {id} is {state}"))
-            }
-            Why::WaitsForRoom(worker) => {
-                write!(
-                    f,
-                    "the jobs that it waited for have ended; it continues when worker {worker} has a free slot"
-                )
-            }
-            Why::WaitsExternal { until, attempt } => {
-                write!(f, "attempt {attempt} waits for an outcome from outside until {} ms", until.as_ms())
-            }
-            Why::TimingOut { worker, why } => {
-                write!(f, "it has timed out: {why}; worker {worker} has not confirmed yet")
-            }
-            Why::LongerThanExpected { expected_ms, worked_ms } => {
-                write!(
-                    f,
-                    "longer than expected: {worked_ms} ms; jobs of its type usually take {expected_ms} ms"
-                )
-            }
-            Why::StorageUnavailable => {
-                write!(f, "the store failed to write a moment ago; matching is paused")
-            }
-            Why::Paused(what) => write!(f, "{what} is paused; resume it"),
-            Why::OnHold => write!(f, "it is on hold; release it"),
-            Why::Limited(why) => why.fmt(f),
-            Why::Completed(state) => write!(f, "it is completed: {state}"),
-        }
-    }
-}
-
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "job {} is {}", self.id, self.state)?;
-        self.why.iter().try_for_each(|why| write!(f, "\n{why}"))
     }
 }

@@ -3,26 +3,26 @@
 
 pub(crate) mod cancel;
 pub(crate) mod compact_status;
+mod completed;
 pub(crate) mod edit;
 pub(crate) mod entry;
 pub(crate) mod ids;
 pub(crate) mod load;
 mod open;
+pub(crate) mod past;
 pub(crate) mod remove;
 pub(crate) mod retry;
 pub(crate) mod show;
 pub(crate) mod specs;
 pub(crate) mod windows;
 
-use std::num::NonZeroUsize;
-
 use jobhall_core::{Indicator, Job, JobId, PastAttempt};
-use lru::LruCache;
 
 use crate::api::config::Config;
 use crate::api::time::Now;
+use crate::jobs::completed::Completed;
 use crate::jobs::entry::{Entry, Placed};
-use crate::jobs::ids::{IdHash, IdMap};
+use crate::jobs::ids::IdMap;
 use crate::jobs::open::Open;
 use crate::jobs::specs::Specs;
 use crate::kernel::{JobTask, Reading, Task};
@@ -39,8 +39,7 @@ pub(crate) struct Jobs {
     reading: IdMap<JobId, Reading>,
     /// By holder of a key: the job that waits for the key.
     successors: IdMap<JobId, JobId>,
-    /// Completed jobs with their ended attempts.
-    cached: LruCache<JobId, (Job, Vec<PastAttempt>), IdHash>,
+    cached: Completed,
     /// By job: the latest progress of its live attempt.
     progress: IdMap<JobId, Vec<Indicator>>,
     totals: Totals,
@@ -48,14 +47,13 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     pub fn new(config: &Config, now: Now) -> Jobs {
-        let cached = NonZeroUsize::new(config.cached).unwrap_or(NonZeroUsize::MIN);
         Jobs {
             open: Open::default(),
             specs: Specs::default(),
             in_line: IdMap::default(),
             reading: IdMap::default(),
             successors: IdMap::default(),
-            cached: LruCache::with_hasher(cached, IdHash::default()),
+            cached: Completed::new(config.cached),
             progress: IdMap::default(),
             totals: Totals::new(now),
         }
@@ -169,17 +167,17 @@ impl Jobs {
 
     /// A completed job in the cache; it counts as used.
     pub fn completed(&mut self, id: JobId) -> Option<&(Job, Vec<PastAttempt>)> {
-        self.cached.get(&id)
+        self.cached.get(id)
     }
 
     pub fn peek_completed(&self, id: JobId) -> Option<&(Job, Vec<PastAttempt>)> {
-        self.cached.peek(&id)
+        self.cached.peek(id)
     }
 
     /// The store has removed these completed jobs. Reads that began before are repeated.
     pub fn removed(&mut self, ids: &[JobId]) {
         for id in ids {
-            self.cached.pop(id);
+            self.cached.remove(*id);
             if let Some(reading) = self.reading.get_mut(id) {
                 let now = std::mem::take(&mut reading.now);
                 reading.later.splice(..0, now);
@@ -207,8 +205,6 @@ impl Jobs {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use jobhall_core::JobStatus;
 
     use super::*;
@@ -216,12 +212,7 @@ mod tests {
     use crate::matching::board::Board;
 
     fn jobs() -> Jobs {
-        Jobs::new(&Config { cached: 2, ..Config::default() }, Now::default())
-    }
-
-    fn completed(jobs: &mut Jobs, n: u64) {
-        let job = Job { id: id(n), spec: Arc::new(spec()), status: JobStatus::queued(time(0), time(0)) };
-        jobs.cached.put(id(n), (job, Vec::new()));
+        Jobs::new(&Config::default(), Now::default())
     }
 
     /// Adds an open job, placed here with its spec.
@@ -270,25 +261,6 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, [1, 2, 3]);
         assert!(jobs.is_idle() && jobs.take_waiting().is_empty());
-    }
-
-    #[test]
-    fn the_cache_drops_the_completed_job_that_was_used_least_recently() {
-        let mut jobs = jobs();
-        [1, 2].into_iter().for_each(|n| completed(&mut jobs, n));
-        assert!(jobs.peek_completed(id(2)).is_some(), "this is not a use");
-        assert!(jobs.completed(id(1)).is_some(), "this is one");
-        completed(&mut jobs, 3);
-        assert!(jobs.peek_completed(id(2)).is_none() && jobs.peek_completed(id(1)).is_some());
-        jobs.removed(&[id(1)]);
-        assert!(jobs.completed(id(1)).is_none() && jobs.completed(id(3)).is_some());
-    }
-
-    #[test]
-    fn a_cache_of_no_jobs_keeps_one() {
-        let mut jobs = Jobs::new(&Config { cached: 0, ..Config::default() }, Now::default());
-        [1, 2].into_iter().for_each(|n| completed(&mut jobs, n));
-        assert!(jobs.peek_completed(id(1)).is_none() && jobs.peek_completed(id(2)).is_some());
     }
 
     #[test]

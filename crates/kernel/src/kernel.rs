@@ -7,9 +7,11 @@ mod task;
 
 use std::fmt;
 
-use jobhall_core::retention::Completed;
 use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt, Time};
-use jobhall_store::{Block, BlockChange, CommitError, Committed, Member, Prune, Pruned, StoreError, Unit};
+use jobhall_store::{
+    Block, BlockChange, CommitError, Committed, CompletedPage, JobCounts, Member, Prune, Pruned, StoreError,
+    Unit,
+};
 
 pub(crate) use agenda::{Agenda, AgendaItem};
 use env::Env;
@@ -48,8 +50,19 @@ pub enum StoreRequest {
     Remove(Ticket<u64>, Vec<JobId>),
     /// Read a job and its ended attempts.
     Job(JobId),
-    /// Read completed jobs with ids below this one, newest first.
+    /// Read the completed ones among this many jobs after this one, oldest first.
     Completed(Option<JobId>, usize),
+    /// Count completed jobs.
+    Count {
+        /// The number of the counting, for the reply.
+        round: u64,
+        /// Jobs after this one.
+        after: Option<JobId>,
+        /// Jobs up to this one.
+        last: JobId,
+        /// These jobs are not counted.
+        except: Vec<JobId>,
+    },
     /// Read these jobs, for the pending read with this number.
     Jobs(u64, Vec<JobId>),
     /// Read a group and all its members, for the pending read with this number.
@@ -74,7 +87,9 @@ pub enum StoreReply {
     /// The reply to [`StoreRequest::Job`].
     Job(JobId, Result<(Option<Job>, Vec<PastAttempt>), StoreError>),
     /// The reply to [`StoreRequest::Completed`].
-    Completed(Result<Vec<Completed>, StoreError>),
+    Completed(Result<CompletedPage, StoreError>),
+    /// The reply to [`StoreRequest::Count`].
+    Counted(u64, Result<JobCounts, StoreError>),
     /// The reply to [`StoreRequest::Jobs`], in the order of the request.
     Jobs(u64, Result<Vec<Option<Job>>, StoreError>),
     /// The reply to [`StoreRequest::Members`].
@@ -90,6 +105,8 @@ pub(crate) enum JobsRead {
     Ends(Vec<JobId>),
     /// A submit that refers to jobs that are not in memory.
     Plan(Box<Plan>, Vec<JobId>),
+    /// A submit that joins jobs whose params are not in memory.
+    Joined(Box<Plan>, Vec<JobId>),
     /// A group that is being filled from these failed members of another group.
     Fill(GroupId, Vec<JobId>),
     /// A group whose filling from another group was interrupted by a stop, and its members that are still to be read.
@@ -184,6 +201,7 @@ impl Kernel {
             StoreReply::Removed(ticket, ids, result) => self.removed(ticket, &ids, result),
             StoreReply::Job(id, result) => self.loaded(id, result),
             StoreReply::Completed(result) => self.retention_page(result),
+            StoreReply::Counted(round, result) => self.counted(round, result),
             StoreReply::Jobs(number, result) => self.jobs_read(number, result),
             StoreReply::Members(number, result) => self.members_read(number, result),
             StoreReply::Emptied(result) => self.emptied_page(result),
@@ -214,6 +232,7 @@ impl Kernel {
         match self.commits.take_job_read(number) {
             Some(JobsRead::Ends(ids)) => self.ends_read(ids, result),
             Some(JobsRead::Plan(plan, ids)) => self.surveyed(*plan, ids, result),
+            Some(JobsRead::Joined(plan, ids)) => self.joined_read(*plan, ids, result),
             Some(JobsRead::Fill(group, ids)) => self.make_slice(group, ids, result),
             Some(JobsRead::Made(group, left)) => self.made_read(group, left, result),
             // The kernel stopped meanwhile.

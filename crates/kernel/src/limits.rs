@@ -6,5 +6,5 @@ mod explain;
 
 pub(crate) use admission::{Admission, SENT_AWAY};
 pub use buckets::LimitOf;
-pub(crate) use buckets::{BucketId, Hindrance, Limits, Share};
-pub use explain::{LimitWhy, Missing};
+pub(crate) use buckets::{Bucket, BucketId, Hindrance, Limits, Share};
+pub use explain::{Ahead, ExpectedStart, LimitWhy, Missing};

@@ -3,6 +3,7 @@
 pub(crate) mod avoid;
 pub(crate) mod board;
 pub(crate) mod credit;
+pub(crate) mod pause;
 pub(crate) mod resources;
 pub(crate) mod session;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use jobhall_core::{JobId, WorkerName};
 use crate::api::effect::{SessionId, VacancyId};
 use crate::jobs::ids::IdMap;
 use avoid::Avoids;
+use pause::WorkerConfig;
 use resources::WorkerState;
 use session::{Hold, SessionState};
 use vacancy::Vacancy;
@@ -28,6 +30,8 @@ pub(crate) struct Fleet {
     holders: IdMap<JobId, Hold>,
     vacancies: BTreeMap<VacancyId, Vacancy>,
     workers: BTreeMap<WorkerName, WorkerState>,
+    /// What operators have ordered of workers, with the revisions of these settings.
+    configs: BTreeMap<WorkerName, (u32, WorkerConfig)>,
     /// By job: the worker that is reserved for it.
     reservations: IdMap<JobId, WorkerName>,
     /// By job: the workers that it avoids.

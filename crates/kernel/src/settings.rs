@@ -1,43 +1,58 @@
-//! Settings of types and queues.
+//! Settings of types, queues and schedules, and the server's rule for completed jobs.
 
 pub(crate) mod queues;
+pub(crate) mod retention;
 pub(crate) mod schedules;
 pub(crate) mod types;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use jobhall_core::{QueueConfig, QueueName, ScheduleName, TypeConfig, TypeName};
-use jobhall_store::SettingWrite;
+use jobhall_core::{QueueConfig, QueueName, Retention, ScheduleName, TypeConfig, TypeName};
+use lru::LruCache;
 
 use schedules::ScheduleState;
 
+/// Maximum number of configured types; more are rejected.
+const TYPES: usize = 10_000;
+/// Types without configuration that are remembered; the least recently used one is forgotten.
+const USED_TYPES: usize = 10_000;
+
 /// The settings in memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Settings {
-    /// Type configurations, with their revisions.
+    /// The configured types, with their revisions.
     types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
+    /// Types without configuration of which a job was submitted or is open. They are not stored, so that a submit cannot
+    /// grow the settings.
+    used: LruCache<TypeName, ()>,
     /// Queue configurations, with their revisions.
     queues: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
     schedules: BTreeMap<ScheduleName, ScheduleState>,
+    /// The server's rule for completed jobs, with its revision.
+    retention: (u32, Retention),
+    /// Number of queues whose jobs are counted apart.
+    counted_queues: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let (types, queues, schedules) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
+        let retention = (0, Retention::default());
+        Settings { types, used: LruCache::unbounded(), queues, schedules, retention, counted_queues: 0 }
+    }
 }
 
 impl Settings {
-    /// The writes that register the types among these that no job had before.
-    pub fn first_use<'a>(&self, used: impl Iterator<Item = &'a TypeName>) -> Vec<SettingWrite> {
-        types::first_use(&self.types, used)
-    }
-
-    /// A job of this type was stored.
+    /// There is a job of this type.
     pub fn used(&mut self, job_type: &TypeName) {
-        if !self.types.contains_key(job_type) {
-            self.types.insert(job_type.clone(), (1, Arc::new(TypeConfig::of(job_type))));
+        if self.types.contains_key(job_type) || self.used.get(job_type).is_some() {
+            return;
         }
-    }
-
-    /// Whether completed jobs of some type are removed.
-    pub fn removes_jobs(&self) -> bool {
-        self.types.values().any(|(_, config)| config.keep_ms.is_some() || config.keep_count.is_some())
+        self.used.put(job_type.clone(), ());
+        if self.used.len() > USED_TYPES {
+            self.used.pop_lru();
+        }
     }
 }
 
@@ -50,16 +65,16 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_written_by_its_first_job_only() {
+    fn audit_m5_the_least_recently_used_type_is_forgotten() {
         let mut settings = Settings::default();
-        let (mail, thumb) = (name("mail"), name("thumb"));
-        let writes = settings.first_use([&thumb, &mail, &thumb].into_iter());
-        let names: Vec<_> = writes.iter().map(|write| (write.name.as_str(), write.expected)).collect();
-        assert_eq!(names, [("mail", 0), ("thumb", 0)]);
-        settings.used(&mail);
-        let writes = settings.first_use([&thumb, &mail].into_iter());
-        assert_eq!(writes.len(), 1);
-        assert_eq!(writes[0].name, "thumb");
+        settings.used(&name("old"));
+        settings.used(&name("mail"));
+        for n in 0..USED_TYPES - 1 {
+            settings.used(&name("mail"));
+            settings.used(&name(&format!("t{n}")));
+        }
+        assert_eq!(settings.used.len(), USED_TYPES);
+        assert!(settings.used.contains(&name("mail")) && !settings.used.contains(&name("old")));
     }
 
     #[test]

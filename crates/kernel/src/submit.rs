@@ -5,15 +5,18 @@
 //! changed accordingly and sent again.
 
 mod job;
+mod joined;
 mod relations;
 mod replan;
+mod targets;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jobhall_core::bounds;
 use jobhall_core::{
-    Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, JobSpec, JobStatus, NewJob, State,
-    Step, Submitted, transition,
+    Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, JobSpec, JobStatus, Json, NewJob,
+    QueueName, State, Step, Submitted, transition,
 };
 use jobhall_store::{Change, Check, Insert, StoredIdempotencyKey, Unit};
 
@@ -24,6 +27,7 @@ use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::groups::Fill;
 use crate::jobs::entry::{Busy, Shared};
+use crate::jobs::ids::IdMap;
 use crate::kernel::{HallTask, Kernel};
 use crate::matching::vacancy::Reserved;
 use crate::relations::links::external;
@@ -53,6 +57,8 @@ pub(crate) struct Plan {
     limits: u64,
     /// The sub-job call of an attempt that it answers.
     call: Option<Call>,
+    /// The params of existing jobs that are answers; none if the job was removed meanwhile.
+    joined: IdMap<JobId, Option<Json>>,
     /// Sub-jobs of other parents that it joins; they are also wanted from outside from now on.
     wanted: Vec<JobId>,
 }
@@ -145,12 +151,33 @@ impl Kernel {
             bound("idempotency key length", name.key.len(), 1, bounds::SUBMIT_KEY_BYTES)?;
             bound("idempotency scope length", name.scope.len(), 0, bounds::SUBMIT_KEY_BYTES)?;
         }
-        if self.jobs.len() + submit.jobs.len() > self.env.config().open_jobs {
-            return Err(Rejected::Full(self.jobs.len()));
+        let (open, limit) = (self.jobs.len(), self.env.config().open_jobs);
+        if open + submit.jobs.len() > limit {
+            return Err(Rejected::Full { open, limit });
         }
+        self.check_queues(&submit.jobs)?;
         submit.jobs.iter().try_for_each(check_job)?;
         check_relations(&submit.jobs)?;
         if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
+    }
+
+    /// Checks that no queue gets more open jobs than one queue may have.
+    fn check_queues(&self, jobs: &[NewJob]) -> Result<(), Rejected> {
+        let limit = self.env.config().open_jobs_per_queue;
+        if self.jobs.len() + jobs.len() <= limit {
+            return Ok(());
+        }
+        let mut added: BTreeMap<&QueueName, u64> = BTreeMap::new();
+        for job in jobs {
+            *added.entry(&job.queue).or_default() += 1;
+        }
+        for (queue, added) in added {
+            let open = self.board.queues().tally(queue).map_or(0, |(_, tally)| tally.open());
+            if open + added > limit as u64 {
+                return Err(Rejected::QueueFull { queue: queue.clone(), open, limit });
+            }
+        }
+        Ok(())
     }
 
     /// Builds the unit of a plan and sends it, or queues the plan on a busy job that it must change.
@@ -159,6 +186,9 @@ impl Kernel {
         if let Some(busy) = self.busy_target(&plan) {
             let task = HallTask::Submit(Box::new(plan)).into();
             return self.jobs.line_up(busy, task);
+        }
+        if let Err(refused) = self.check_targets(&plan) {
+            return self.end_plan(plan, Err(refused));
         }
         let mut unit = Unit::default();
         plan.answer.clear();
@@ -171,7 +201,6 @@ impl Kernel {
             checked_once(&mut unit.checks);
         }
         unit.groups.extend(plan.reply_to.group_write());
-        unit.settings = self.settings.first_use(plan.submit.jobs.iter().map(|job| &job.job_type));
         if let ReplyTo::Schedule(tick) = &plan.reply_to {
             unit.settings.push(tick.write(&plan.answer));
         }
@@ -218,9 +247,10 @@ impl Kernel {
 
     fn plan_item(&mut self, plan: &mut Plan, at: usize, unit: &mut Unit) -> Submitted {
         match plan.items[at].how {
-            ItemAction::Answered(submitted) => submitted,
+            ItemAction::Answered(submitted) => plan.joining(at, submitted, None),
             ItemAction::SameAs(first) => {
-                Submitted { id: plan.answer[first].id, disposition: Disposition::Joined }
+                let joined = Submitted { id: plan.answer[first].id, disposition: Disposition::Joined };
+                plan.joining(at, joined, Some(first))
             }
             ItemAction::Again(holder) => match self.plan_again(plan, at, holder) {
                 Some(id) => Submitted { id, disposition: Disposition::Again },
@@ -431,15 +461,8 @@ impl Plan {
         let items = items(&submit.jobs, ids);
         let (related, ends) = (related(&submit.jobs), Ends::default());
         let (rounds, moves, answer, limits) = (0, Vec::new(), Vec::new(), 0);
-        let (call, wanted) = (None, Vec::new());
-        Plan { submit, reply_to, related, ends, items, rounds, moves, answer, limits, call, wanted }
-    }
-
-    /// Rejects the submit if the conflicting job is in a queue outside the caller's scope.
-    fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Rejected> {
-        let wanted = &self.submit.jobs[self.items.iter().position(|item| item.id == id)?];
-        let seen = wanted.scope.reaches(in_the_way.spec.queue.as_str());
-        (!seen).then(|| Rejected::KeyHeld { job_type: wanted.job_type.clone(), holder: in_the_way.id })
+        let (call, joined, wanted) = (None, IdMap::default(), Vec::new());
+        Plan { submit, reply_to, related, ends, items, rounds, moves, answer, limits, call, joined, wanted }
     }
 
     fn set(&mut self, id: JobId, how: ItemAction) {

@@ -59,7 +59,7 @@ pub struct Attempt {
     pub assigned_at: Timestamp,
     /// When the worker accepted it.
     pub accepted_at: Option<Timestamp>,
-    /// When the first progress was reported.
+    /// When its work began. None if that is not known: it has not begun, or its worker was lost.
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
@@ -68,6 +68,10 @@ pub struct Attempt {
     /// Error, if the attempt did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// Last progress of an attempt that has ended; that of an active one is in the job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<IndicatorSchema>")]
+    pub progress: Vec<Indicator>,
 }
 
 /// A job.
@@ -75,6 +79,12 @@ pub struct Attempt {
 pub struct Job {
     /// Id of the job.
     pub id: u64,
+    /// `created`, `joined`, `reused`, `superseding` or `again`; only in the response to a submit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disposition: Option<String>,
+    /// Whether the joined job has other params, compared as JSON values: those of the request were not submitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub params_differ: bool,
     /// Type of the job.
     #[serde(rename = "type")]
     pub job_type: String,
@@ -108,17 +118,26 @@ pub struct Job {
     pub hold: bool,
     /// Current state.
     pub state: String,
-    /// Number of attempts so far.
+    /// Number of attempts so far, including those in `lost` and `snoozed`.
     pub attempt: u32,
-    /// Maximum number of attempts.
+    /// Maximum number of attempts; those in `lost` and `snoozed` do not count.
     pub max_attempts: u16,
+    /// Attempts whose worker was lost; the third one ends the job.
+    #[serde(default)]
+    pub lost: u16,
+    /// Attempts that their worker snoozed.
+    #[serde(default)]
+    pub snoozed: u32,
+    /// Whether it is never started a second time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_most_once: bool,
     /// Earliest start time.
     pub run_at: Timestamp,
     /// When it was submitted.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// When its current or last attempt reported progress.
+    /// When the work of its current or last attempt began.
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub completed_at: Option<Timestamp>,
@@ -174,7 +193,8 @@ pub struct Job {
     /// The job whose attempt submitted this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
-    /// All attempts, oldest first; only in the response for one job.
+    /// The newest attempts, oldest first: the last one and up to 20 that ended before it. The data of their
+    /// errors is left out beyond 64 KiB. Only in the response for one job; `/jobs/{id}/attempts` lists all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
 }
@@ -204,6 +224,9 @@ pub struct Reason {
     pub code: String,
     /// Text for people.
     pub text: String,
+    /// What to do about it; none if nothing has to be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
     /// Data of the text: jobs, workers, terms, limits, times. The names depend on the code.
     #[serde(default)]
     pub data: serde_json::Map<String, serde_json::Value>,

@@ -37,16 +37,17 @@ pub use edit::{EditJob, EditTimeouts};
 pub use filter::JobFilter;
 pub use group::{CreateGroup, Group, GroupCounts};
 pub use job::{Attempt, Explanation, Failure, Job, Page, Reason};
-pub use limit::{Limit, QueueSettings, Rate, SetQueue};
+pub use limit::{Limit, QueueSettings, Rate, Retention, SetQueue, SetRetention};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use node::{Node, NodeRole};
 pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};
 pub use schedule::{Schedule, SetSchedule, Tick};
 pub use session::{
-    Assigned, AssignedJob, Assignments, AttemptRef, Encoding, FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES,
-    FrameError, FrameWriter, Hello, Outcome, OutcomeReport, Progress, Renewals, Renewed, RenewedAttempt,
-    RetryVerdict, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Vacancy, Welcome, Word, read_frame,
+    Assigned, AssignedJob, Assignments, AttemptRef, Encoding, FEATURE_FINISH, FEATURE_MOVED, FRAME_BYTES,
+    FRAME_MESSAGES, FrameError, FrameWriter, Hello, Outcome, OutcomeReport, Progress, Renewals, Renewed,
+    RenewedAttempt, RetryVerdict, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Vacancy, Welcome,
+    Word, read_frame,
 };
 pub use span::{Span, SpanError};
 pub use stats::{Asker, Disk, Durations, Queue, Rates, Stats, Totals, Workforce};
@@ -55,12 +56,14 @@ pub use submit::{BackoffKind, FieldError, Retry, Reuse, SubmitJob, Submitted, Ti
 pub use timestamp::Timestamp;
 pub use token::{Act, CreateToken, CreatedToken, Join, Token, TokenKind, TokenRole};
 pub use worker::{Cancel, Change, LogPosition, Moved, SetTimeouts, SetType, TypeSettings, Worker};
-pub use worker_file::{Ability, EXEC, Exec, TypeCommand, WorkerFile};
+pub use worker_file::{Ability, Allow, EXEC, Exec, Keep, ProcessLimits, TypeCommand, WorkerFile};
 
 /// The prefix of every route except health checks.
 pub const API: &str = "/api/v1";
 /// The header with a lease.
 pub const LEASE_HEADER: &str = "jobhall-lease";
+/// The header with the name of the worker that an administrator's token acts for. Other tokens name their own worker.
+pub const WORKER_HEADER: &str = "jobhall-worker";
 /// The header with the BLAKE3 digest of a body, as 64 lower-case hex digits.
 pub const DIGEST_HEADER: &str = "jobhall-digest";
 /// The name of the artifact with the job's result, if the result is not an inline value.

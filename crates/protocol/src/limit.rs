@@ -1,4 +1,4 @@
-//! Limits of queues and types, and settings of queues.
+//! Settings of queues, their limits, and the rule for completed jobs.
 
 use jobhall_core as core;
 use jobhall_core::limits::{KeyExpression, check_limits};
@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::submit::FieldError;
+use crate::worker::given;
 
 /// A limit on the concurrency or the rate of a queue or type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,6 +74,13 @@ pub struct QueueSettings {
     pub paused: bool,
     /// Limits on concurrency and rate.
     pub limits: Vec<Limit>,
+    /// Completed jobs older than this are removed, unless their type has such a rule; none: the server's rule counts.
+    #[serde(default)]
+    pub keep_ms: Option<u64>,
+    /// Maximum number of completed jobs of each type to keep, unless the type has such a rule; none: the server's rule
+    /// counts.
+    #[serde(default)]
+    pub keep_count: Option<u64>,
 }
 
 /// Changes the settings of a queue; missing fields are unchanged.
@@ -85,6 +93,41 @@ pub struct SetQueue {
     /// Limits on concurrency and rate; an empty list removes all limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<Limit>>,
+    /// Completed jobs older than this are removed, unless their type has such a rule; null: the server's rule counts.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<u64>")]
+    pub keep_ms: Option<Option<u64>>,
+    /// Maximum number of completed jobs of each type to keep, unless the type has such a rule; null: the server's rule
+    /// counts.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<u64>")]
+    pub keep_count: Option<Option<u64>>,
+}
+
+/// How long completed jobs are kept, and how many of each type, where neither the type nor the queue has such a rule.
+/// Types of an application have only their own rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Retention {
+    /// Completed jobs older than this are removed; none keeps them forever.
+    pub keep_ms: Option<u64>,
+    /// Maximum number of completed jobs of each type to keep, the newest; none keeps all.
+    pub keep_count: Option<u64>,
+    /// Whether the rule was set. The first start on a new store sets it; a store of an earlier version has none.
+    pub is_set: bool,
+}
+
+/// Changes the server's rule; missing fields are unchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetRetention {
+    /// Completed jobs older than this are removed; null keeps them forever.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<u64>")]
+    pub keep_ms: Option<Option<u64>>,
+    /// Maximum number of completed jobs of each type to keep, the newest; null keeps all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<u64>")]
+    pub keep_count: Option<Option<u64>>,
 }
 
 #[cfg(test)]

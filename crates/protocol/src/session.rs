@@ -15,7 +15,8 @@ use crate::span::Span;
 
 pub use frame::{Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, read_frame};
 pub use message::{
-    AttemptRef, FEATURE_MOVED, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Welcome, Word,
+    AttemptRef, FEATURE_FINISH, FEATURE_MOVED, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker,
+    Welcome, Word,
 };
 
 /// A long poll of a worker: it can take this many jobs now.
@@ -82,6 +83,9 @@ pub struct AssignedJob {
     /// Whether the worker only starts the work: a success of its command is reported as `started`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub external: bool,
+    /// Whether the job runs at most once: the worker accepts it, and starts the work after the accept was answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_most_once: bool,
 }
 
 /// Progress of an attempt.

@@ -27,6 +27,12 @@ pub struct Queue {
     /// Limits on concurrency and rate.
     #[serde(default)]
     pub limits: Vec<Limit>,
+    /// Its own rule: completed jobs older than this are removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_ms: Option<u64>,
+    /// Its own rule: maximum number of completed jobs of each type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_count: Option<u64>,
     /// Number of connected workers that match at least one kind of job in the queue; only in the response for one
     /// queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]

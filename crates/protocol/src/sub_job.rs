@@ -15,7 +15,7 @@ pub struct SubJob {
     /// long as it has not failed. If missing, type and key are the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The job; by default in the queue of its parent.
+    /// The job. Its queue is the queue of its parent; another one is refused.
     pub job: SubmitJob,
 }
 
@@ -40,6 +40,9 @@ pub struct Called {
     pub id: u64,
     /// Disposition of the request: `created`, `joined`, `reused`, `superseding` or `again`.
     pub disposition: String,
+    /// Whether the joined job has other params, compared as JSON values: those of this request were not submitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub params_differ: bool,
     /// Current state.
     pub state: String,
     /// Result of a job that has already succeeded.

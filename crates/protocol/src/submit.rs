@@ -68,7 +68,8 @@ impl Retry {
             BackoffKind::Exponential => core::Backoff::Exponential { ms, cap_ms },
         };
         let on = self.on.as_ref().map_or(base.on, |on| core::OutcomeSet::of(on));
-        core::RetryPolicy { max_attempts: self.max_attempts.unwrap_or(base.max_attempts), backoff, on }
+        let max_attempts = self.max_attempts.unwrap_or(base.max_attempts);
+        core::RetryPolicy { max_attempts, backoff, on, ..base }
     }
 }
 
@@ -161,6 +162,10 @@ pub struct SubmitJob {
     /// Retry policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+    /// Whether the job is never started a second time: `max_attempts` is 1, a retry or snooze that its worker asks for is
+    /// not granted, and if its worker is lost after the accept, it ends `crashed` with the reason `at_most_once`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub at_most_once: bool,
     /// Weight against limits; 1 if missing, 0 exempts the job from them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle_factor: Option<u32>,
@@ -232,6 +237,7 @@ impl SubmitJob {
             priority: None,
             run_at: None,
             retry: None,
+            at_most_once: false,
             throttle_factor: None,
             timeouts: None,
             on_duplicate: OnDuplicate::default(),
@@ -254,7 +260,7 @@ impl TryFrom<&SubmitJob> for NewJob {
 
     fn try_from(job: &SubmitJob) -> Result<NewJob, FieldError> {
         let new = NewJob::new(core::TypeName::new(&job.job_type).map_err(wrong)?);
-        let base = core::TypeConfig::of(&new.job_type).retry;
+        let retry = retry(job, core::TypeConfig::of(&new.job_type).retry)?;
         Ok(NewJob {
             key: job.key.as_deref().map(core::Key::new).transpose().map_err(wrong)?,
             queue: job.queue.as_deref().map_or(Ok(new.queue), core::QueueName::new).map_err(wrong)?,
@@ -269,7 +275,7 @@ impl TryFrom<&SubmitJob> for NewJob {
             windows: field("windows", core::Windows::parse(job.windows.as_deref().unwrap_or("")))?,
             priority: job.priority.unwrap_or(new.priority),
             run_at: job.run_at.map(|at| at.0),
-            retry: job.retry.as_ref().map(|retry| retry.over(base)),
+            retry,
             throttle_factor: job.throttle_factor.unwrap_or(new.throttle_factor),
             timeouts: timeouts(job.timeouts)?,
             on_duplicate: job.on_duplicate,
@@ -308,6 +314,7 @@ impl TryFrom<&NewJob> for SubmitJob {
             windows: text(job.windows.as_str()),
             priority: Some(job.priority),
             retry: job.retry.map(Retry::from),
+            at_most_once: job.retry.is_some_and(|retry| retry.at_most_once),
             throttle_factor: Some(job.throttle_factor),
             timeouts: Some(job.timeouts.into()).filter(|timeouts| *timeouts != Timeouts::default()),
             on_duplicate: job.on_duplicate,
@@ -322,6 +329,16 @@ impl TryFrom<&NewJob> for SubmitJob {
             copy_of: None,
         })
     }
+}
+
+/// The retry policy of a job, over that of its type; none if the job has no wish.
+fn retry(job: &SubmitJob, base: core::RetryPolicy) -> Result<Option<core::RetryPolicy>, FieldError> {
+    if !job.at_most_once {
+        return Ok(job.retry.as_ref().map(|retry| retry.over(base)));
+    }
+    let once = job.retry.clone().unwrap_or_default().over(base.at_most_once());
+    once.check().map_err(wrong)?;
+    Ok(Some(once))
 }
 
 fn field<T, E: std::fmt::Display>(name: &str, value: Result<T, E>) -> Result<T, FieldError> {
@@ -341,6 +358,9 @@ pub struct Submitted {
     pub id: u64,
     /// `created`, `joined`, `reused`, `superseding` or `again`.
     pub disposition: String,
+    /// Whether the joined job has other params, compared as JSON values: those of this request were not submitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub params_differ: bool,
 }
 
 #[cfg(test)]
@@ -372,6 +392,10 @@ mod tests {
             (r#"{"type":"t","copy_of":0}"#, "copy_of: "),
             (r#"{"type":"t","owner":""}"#, "owner is empty"),
             (r#"{"type":"t","tags":["a b"]}"#, "tag has the character ' '"),
+            (
+                r#"{"type":"t","at_most_once":true,"retry":{"max_attempts":3}}"#,
+                "max_attempts of 3 contradicts at_most_once",
+            ),
         ];
         for (text, expected) in wrong {
             let error = read(text).unwrap_err().0;
@@ -384,6 +408,21 @@ mod tests {
         let base = core::TypeConfig::of(&core::TypeName::new("t").unwrap()).retry;
         let retry = read(r#"{"type":"t","retry":{"max_attempts":2}}"#).unwrap().retry;
         assert_eq!(retry, Some(core::RetryPolicy { max_attempts: 2, ..base }));
+    }
+
+    #[test]
+    fn a_job_that_runs_at_most_once_has_one_attempt() {
+        let base = core::TypeConfig::of(&core::TypeName::new("t").unwrap()).retry;
+        for text in [
+            r#"{"type":"t","at_most_once":true}"#,
+            r#"{"type":"t","at_most_once":true,"retry":{"max_attempts":1}}"#,
+        ] {
+            let new = read(text).unwrap();
+            assert_eq!(new.retry, Some(base.at_most_once()), "{text}");
+            let shown = SubmitJob::try_from(&new).unwrap();
+            assert!(shown.at_most_once);
+            assert_eq!(NewJob::try_from(&shown), Ok(new));
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub enum TokenKind {
     /// Can be used repeatedly.
     #[default]
     Plain,
-    /// Can be exchanged once for a worker token.
+    /// Can be exchanged for worker tokens, as often as its `uses` say.
     Join,
 }
 
@@ -46,7 +46,11 @@ pub struct CreateToken {
     /// Queues that the token can access, such as `mail` or `ci-*`; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<String>,
-    /// Lifetime of the token; unlimited if missing. A join token is valid for at most one hour.
+    /// How many workers can join with a join token, 1 to 10,000; once if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<u32>,
+    /// Lifetime of the token; unlimited if missing. A join token is valid for one hour if missing, and without `uses` for
+    /// at most one hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<Span>,
 }
@@ -64,6 +68,9 @@ pub struct Token {
     pub kind: TokenKind,
     /// Queues that the token can access; all if empty.
     pub queues: Vec<String>,
+    /// How many more workers can join with a join token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<u32>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it expires; never if none.

@@ -7,6 +7,7 @@ use crate::job::{Failure, GivenFailure, given_failure};
 use crate::limit::Limit;
 use crate::span::Span;
 use crate::submit::{Retry, Timeouts};
+use crate::timestamp::Timestamp;
 
 /// The response to accept, progress and outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,12 +39,22 @@ pub struct Cancel {
 }
 
 /// A worker as known to the server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Worker {
     /// Name of the worker, from its token.
     pub name: String,
     /// Abilities that it last reported.
     pub abilities: String,
+    /// Whether it is connected, or waits in a long poll. A worker that is not connected is known as long as it is paused
+    /// or drains.
+    #[serde(default = "connected")]
+    pub connected: bool,
+    /// Whether it is paused: it takes no new jobs until it is resumed.
+    #[serde(default)]
+    pub paused: bool,
+    /// Whether it drains: its process finishes its jobs and exits.
+    #[serde(default)]
+    pub draining: bool,
     /// Free slots.
     pub slots: u32,
     /// Current attempts.
@@ -54,6 +65,25 @@ pub struct Worker {
     /// The job for which resources of this worker are reserved because it has waited too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_for: Option<u64>,
+    /// Time since its last heartbeat, if that is longer than usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_ms: Option<u64>,
+    /// When its attempts are taken back, if it is silent and does not return.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_at: Option<Timestamp>,
+}
+
+/// Servers of earlier versions list connected workers only.
+fn connected() -> bool {
+    true
+}
+
+impl Worker {
+    /// A worker of which only the name is known.
+    #[must_use]
+    pub fn named(name: String) -> Worker {
+        Worker { name, ..Worker::default() }
+    }
 }
 
 /// Settings of a job type.
@@ -63,9 +93,11 @@ pub struct TypeSettings {
     pub name: String,
     /// Retry policy.
     pub retry: Retry,
-    /// Completed jobs older than this are removed; none keeps them forever.
+    /// Completed jobs older than this are removed; none: the rule of the queue or the server counts. The largest value
+    /// keeps them forever.
     pub keep_ms: Option<u64>,
-    /// Maximum number of completed jobs to keep; none keeps all.
+    /// Maximum number of completed jobs to keep; none: the rule of the queue or the server counts. The largest value
+    /// keeps all.
     pub keep_count: Option<u64>,
     /// Maximum age of a success that may be reused, in milliseconds.
     pub reuse_window_ms: u64,
@@ -102,11 +134,13 @@ pub struct SetType {
     /// Retry policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// Completed jobs older than this are removed; null keeps them forever.
+    /// Completed jobs older than this are removed; null: the rule of the queue or the server counts. The largest value
+    /// keeps them forever.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schemars(with = "Option<u64>")]
     pub keep_ms: Option<Option<u64>>,
-    /// Maximum number of completed jobs to keep; null keeps all.
+    /// Maximum number of completed jobs to keep; null: the rule of the queue or the server counts. The largest value
+    /// keeps all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[schemars(with = "Option<u64>")]
     pub keep_count: Option<Option<u64>>,
@@ -158,7 +192,7 @@ impl SetTimeouts {
 
 /// Any given value, including null; only a missing field is none.
 #[expect(clippy::option_option, reason = "missing, null and a value are three things")]
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)

@@ -30,10 +30,12 @@ const READ_JOB: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin
 /// Roles that report progress, including the process of the attempt.
 const TELL: Access = Access::Roles(&[Role::Worker, Role::Admin, Role::Job]);
 const JOIN: Access = Access::Roles(&[Role::Join]);
-const ADMIN: Access = Access::Roles(&[Role::Admin]);
+/// The administrator. Its routes concern the whole hall.
+const ADMIN: Access = Access::Whole(&[Role::Admin]);
 
 pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/", Access::Open),
+    ("POST", "/logout", ANY),
     ("GET", "/livez", Access::Open),
     ("GET", "/readyz", Access::Open),
     ("GET", "/metrics", READ_WHOLE),
@@ -48,6 +50,7 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/api/v1/jobs/{id}/cancel", WRITE),
     ("POST", "/api/v1/jobs/{id}/retry", WRITE),
     ("GET", "/api/v1/jobs/{id}/explain", READ),
+    ("GET", "/api/v1/jobs/{id}/attempts", READ),
     ("GET", "/api/v1/jobs/{id}/result", READ),
     ("GET", "/api/v1/jobs/{id}/artifacts", READ_JOB),
     ("GET", "/api/v1/jobs/{id}/artifacts/{*name}", READ_JOB),
@@ -76,14 +79,20 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/api/v1/renewals", WORK),
     ("GET", "/api/v1/session", WORK),
     ("GET", "/api/v1/workers", READ_WHOLE),
+    ("POST", "/api/v1/workers/{name}/pause", ADMIN),
+    ("POST", "/api/v1/workers/{name}/resume", ADMIN),
+    ("POST", "/api/v1/workers/{name}/drain", ADMIN),
     ("GET", "/api/v1/nodes", READ_WHOLE),
     ("GET", "/api/v1/queues", READ),
     ("GET", "/api/v1/queues/{name}", READ),
     ("PUT", "/api/v1/queues/{name}", ADMIN),
     ("DELETE", "/api/v1/queues/{name}", ADMIN),
     ("GET", "/api/v1/stats", READ_WHOLE),
-    ("GET", "/api/v1/types", READ),
-    ("GET", "/api/v1/types/{name}", READ),
+    ("GET", "/api/v1/retention", READ_WHOLE),
+    ("PUT", "/api/v1/retention", ADMIN),
+    // Types and their settings belong to all queues.
+    ("GET", "/api/v1/types", READ_WHOLE),
+    ("GET", "/api/v1/types/{name}", READ_WHOLE),
     ("PUT", "/api/v1/types/{name}", ADMIN),
     ("DELETE", "/api/v1/types/{name}", ADMIN),
     ("GET", "/api/v1/schedules", READ_WHOLE),
@@ -145,6 +154,38 @@ mod tests {
         let rows: BTreeSet<_> = TABLE.iter().map(|(method, path, _)| (*method, *path)).collect();
         assert_eq!(routes, rows);
         assert_eq!((crate::routes::all().len(), TABLE.len()), (routes.len(), rows.len()), "each once");
+    }
+
+    /// The table of roles for people.
+    fn page() -> String {
+        let roles = Role::ALL.map(Role::as_str).join(" | ");
+        let mut page = format!("| request | {roles} |\n|---|{}\n", "---|".repeat(Role::ALL.len()));
+        for (method, path, access) in TABLE {
+            let cell = |role: &Role| match access {
+                Access::Open => "open",
+                Access::Roles(roles) if roles.contains(role) => "yes",
+                Access::Whole(roles) if roles.contains(role) => "all",
+                _ => "",
+            };
+            let cells = Role::ALL.iter().map(cell).collect::<Vec<_>>().join(" | ");
+            page += &format!("| `{method} {path}` | {cells} |\n");
+        }
+        page
+    }
+
+    #[test]
+    fn the_roles_in_the_security_policy_are_those_of_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../SECURITY.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (begin, end) = ("<!-- roles -->\n", "<!-- /roles -->");
+        let (before, rest) = text.split_once(begin).unwrap();
+        let (_, after) = rest.split_once(end).unwrap();
+        let fresh = format!("{before}{begin}{}{end}{after}", page());
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(path, &fresh).unwrap();
+        }
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text == fresh, "the table of roles in SECURITY.md is stale: run with UPDATE=1");
     }
 
     #[test]

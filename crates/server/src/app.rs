@@ -20,7 +20,7 @@ use crate::nodes::Nodes;
 use crate::operations::Operations;
 use crate::poll_sessions::PollSessions;
 use crate::session::Sessions;
-use crate::tokens::Tokens;
+use crate::tokens::{TokenShares, Tokens};
 
 pub(crate) struct App {
     pub engine: Engine,
@@ -29,6 +29,7 @@ pub(crate) struct App {
     pub artifacts: Artifacts,
     pub tokens: Arc<Tokens>,
     pub failures: Failures,
+    pub shares: TokenShares,
     pub poll_sessions: Arc<PollSessions>,
     pub sessions: Arc<Sessions>,
     pub metrics: Arc<Metrics>,
@@ -120,6 +121,11 @@ fn name_of(host: &str) -> &str {
         _ => host.len(),
     };
     &host[..end]
+}
+
+/// The port in a `Host` header; none if it is the default one.
+pub(crate) fn port_of(host: &str) -> Option<u16> {
+    host[name_of(host).len()..].strip_prefix(':')?.parse().ok()
 }
 
 /// The current wall-clock time.

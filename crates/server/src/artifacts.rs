@@ -7,7 +7,8 @@ use jobhall_blobs::{
     ARTIFACT_BYTES, Artifact, ArtifactName, BlobError, Blobs, Digest, MediaType, PutError, SoundObject,
     Stored,
 };
-use jobhall_core::{AttemptId, Time};
+use jobhall_core::{AttemptId, Time, WorkerName};
+use jobhall_engine::AttemptRef;
 use jobhall_protocol::{self as wire, Code, Timestamp};
 use tokio::sync::Semaphore;
 
@@ -15,28 +16,45 @@ use crate::app::now;
 use crate::error::ApiError;
 use crate::logs::{key, now_ms};
 use crate::stream::pipe;
+use crate::tokens::Shares;
 use crate::upload::upload;
 
 /// Maximum number of concurrent uploads: each occupies a thread.
 const UPLOADS: usize = 128;
+/// The same of one attempt and of one worker with all its jobs, so that others can upload too. Workers send at most 4
+/// files of a job at once, and try again later when they are refused.
+const PER_ATTEMPT: usize = 8;
+const PER_WORKER: usize = 64;
 /// Bytes read at once.
 const PIECE: usize = 256 * 1024;
 
 pub(crate) struct Artifacts {
     blobs: Arc<Blobs>,
     uploads: Semaphore,
+    per_attempt: Shares<AttemptId>,
+    per_worker: Shares<WorkerName>,
 }
 
 impl Artifacts {
     pub(crate) fn new(blobs: Arc<Blobs>) -> Artifacts {
-        Artifacts { blobs, uploads: Semaphore::new(UPLOADS) }
+        let (per_attempt, per_worker) = (Shares::new(PER_ATTEMPT), Shares::new(PER_WORKER));
+        Artifacts { blobs, uploads: Semaphore::new(UPLOADS), per_attempt, per_worker }
     }
 
-    /// Stores a body as an object without a reference to it.
-    pub(crate) async fn store(&self, body: Body) -> Result<Stored, ApiError> {
-        let _place = self.uploads.try_acquire().map_err(|_| {
-            ApiError::new(Code::Unavailable, format!("{UPLOADS} uploads are under way, which is the limit"))
-        })?;
+    /// Stores a body of an attempt as an object without a reference to it.
+    pub(crate) async fn store(&self, of: &AttemptRef, body: Body) -> Result<Stored, ApiError> {
+        let full = |most: usize, whose: String| {
+            ApiError::new(
+                Code::Unavailable,
+                format!("{most} uploads{whose} are under way, which is the limit"),
+            )
+        };
+        let of_attempt = self.per_attempt.take(of.attempt);
+        let _of_attempt =
+            of_attempt.ok_or_else(|| full(PER_ATTEMPT, format!(" of attempt {}", of.attempt)))?;
+        let of_worker = self.per_worker.take(of.worker.clone());
+        let _of_worker = of_worker.ok_or_else(|| full(PER_WORKER, format!(" of worker {}", of.worker)))?;
+        let _place = self.uploads.try_acquire().map_err(|_| full(UPLOADS, String::new()))?;
         let (pump, mut reader) = upload(body);
         let put = self.blocking(move |blobs| blobs.objects().put(&mut reader, ARTIFACT_BYTES, now_ms()));
         let (pumped, put) = tokio::join!(pump.run(), put);
@@ -92,10 +110,10 @@ impl Artifacts {
         Ok(self.blocking(move |blobs| blobs.artifacts().list(key(attempt), behind.as_ref(), most)).await??)
     }
 
-    /// The content of an artifact, verified completely before the first byte is sent.
+    /// The content of an artifact, verified completely before the first byte is sent, or a short time ago.
     pub(crate) async fn open(&self, digest: Digest) -> Result<Arc<SoundObject>, ApiError> {
         let opened = self.blocking(move |blobs| {
-            let opened = blobs.objects().open_sound(&digest);
+            let opened = blobs.objects().open_recent(&digest);
             if let Err(BlobError::Damaged { .. }) = opened {
                 // The corrupt object is moved aside, so that the same content can be stored again.
                 blobs.objects().quarantine(&digest)?;

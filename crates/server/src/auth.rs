@@ -20,15 +20,18 @@ use jobhall_protocol::Code;
 use tracing::Instrument as _;
 
 use crate::access::{Access, access, listed, methods};
-use crate::app::{App, Hosts};
+use crate::app::{App, Hosts, port_of};
 use crate::audit;
 use crate::error::{ApiError, foreign};
 use crate::failures::Peer;
 use crate::forwarded_for::ForwardedFor;
-use crate::tokens::Identity;
+use crate::params;
+use crate::tokens::{Identity, Role};
 
-/// The cookie of a browser session.
-pub(crate) const SESSION_COOKIE: &str = "jobhall_session";
+/// The beginning of the name of the cookie of a browser session.
+const SESSION_COOKIE: &str = "jobhall_session";
+/// The scheme that a client used with a proxy in front of this server.
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -114,10 +117,17 @@ async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>)
     if request.extensions().get::<ForwardedFor>().is_none() {
         check_host(&app.hosts, request.headers())?;
     }
-    check_page(request)?;
+    check_page(request, is_secure(request, app.secure))?;
     let access = route.and_then(|route| access(request.method().as_str(), route));
     let shown = shown(request.headers());
-    let who = identify(app, &shown).await;
+    let mut who = identify(app, &shown).await;
+    if let Some(who) = &mut who {
+        who.from = request.extensions().get::<Peer>().map(|peer| peer.0);
+        if who.role == Role::Admin {
+            who.worker = params::named_worker(request.headers())?;
+            app.tokens.note_named(who)?;
+        }
+    }
     // The identity is logged even if access is refused, and open pages show more to a known identity.
     if let Some(who) = &who {
         request.extensions_mut().insert(who.clone());
@@ -159,9 +169,22 @@ pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<(), ApiEr
     Err(ApiError::new(Code::Misdirected, format!("this server does not serve the host {host:?}")))
 }
 
-/// Checks the origin of a request that changes something.
-pub(crate) fn check_page<B>(request: &Request<B>) -> Result<(), ApiError> {
-    if is_read(request) { Ok(()) } else { check_origin(request.headers()) }
+/// Checks the origin of a request that changes something or opens a session.
+pub(crate) fn check_page<B>(request: &Request<B>, secure: bool) -> Result<(), ApiError> {
+    let reads = is_read(request) && !request.headers().contains_key(header::UPGRADE);
+    if reads { Ok(()) } else { check_origin(request.headers(), secure) }
+}
+
+/// Whether the client used TLS: with this node (`tls`), with the node that forwarded the request, or with a proxy in
+/// front of them that says so. A client can add the header of a proxy itself, but a page of another origin cannot make
+/// a browser add it, and it decides only which `Origin` is the own one and whether a cookie is `Secure`.
+pub(crate) fn is_secure<B>(request: &Request<B>, tls: bool) -> bool {
+    if let Some(forwarded) = request.extensions().get::<ForwardedFor>() {
+        return forwarded.secure;
+    }
+    // With several proxies the first value is that of the client.
+    let proto = || header_text(request.headers(), FORWARDED_PROTO)?.split(',').next();
+    tls || proto().is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
 /// The credential of a request.
@@ -226,11 +249,24 @@ pub(crate) fn wrong(app: &Arc<App>, request: &Request<Body>) -> ApiError {
     }
 }
 
+/// The name of the cookie. It has the port that the browser uses, because a browser sends a cookie to every port of a
+/// host: two halls on one host do not replace each other's cookie.
+pub(crate) fn cookie_name(headers: &HeaderMap) -> String {
+    match header_text(headers, header::HOST).and_then(port_of) {
+        Some(port) => format!("{SESSION_COOKIE}_{port}"),
+        None => SESSION_COOKIE.to_owned(),
+    }
+}
+
 /// The cookie of a browser session in the request.
 fn session(headers: &HeaderMap) -> Option<&str> {
+    if !headers.contains_key(header::COOKIE) {
+        return None;
+    }
+    let wanted = cookie_name(headers);
     let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == SESSION_COOKIE).map(|(_, value)| value)
+    pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value)
 }
 
 fn is_read<B>(request: &Request<B>) -> bool {
@@ -238,12 +274,18 @@ fn is_read<B>(request: &Request<B>) -> bool {
 }
 
 /// Refuses cross-origin requests: another origin may not change anything or open a session.
-pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
+fn check_origin(headers: &HeaderMap, secure: bool) -> Result<(), ApiError> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let host = header_text(headers, header::HOST).unwrap_or_default();
-    let origin = origin.to_str().unwrap_or_default();
-    let same = origin.split_once("://").is_some_and(|(_, from)| from.eq_ignore_ascii_case(host));
-    if same { Ok(()) } else { Err(ApiError::new(Code::Forbidden, "cross-origin requests are refused")) }
+    let scheme = if secure { "https" } else { "http" };
+    let own = format!("{scheme}://{}", header_text(headers, header::HOST).unwrap_or_default());
+    if origin.as_bytes().eq_ignore_ascii_case(own.as_bytes()) {
+        return Ok(());
+    }
+    let detail = format!(
+        "cross-origin requests are refused: the Origin header is not {own}; a TLS proxy in front of this server must \
+         set X-Forwarded-Proto: https"
+    );
+    Err(ApiError::new(Code::Forbidden, detail))
 }
 
 fn challenge() -> ApiError {

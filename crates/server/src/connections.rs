@@ -1,6 +1,9 @@
 //! Accepts connections until the node stops, within limits. Each request is served by the role that the node has at
 //! that time.
 
+mod addresses;
+mod slow_writes;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +11,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -20,6 +23,10 @@ use crate::metrics::Counted;
 use crate::role::Node;
 use crate::tls::Tls;
 
+pub use addresses::ConnectionLimits;
+pub(crate) use addresses::{Addresses, Place};
+use slow_writes::SlowWrites;
+
 /// Maximum number of connections; further connections wait to be accepted.
 const CONNECTIONS: usize = 20_000;
 /// Maximum size of a request head.
@@ -28,6 +35,13 @@ const HEAD_BYTES: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Pause after the system refused a connection, for example because of the limit on open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The response to a connection beyond the limit of its address.
+const REFUSAL: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\n\
+    Retry-After: 1\r\nConnection: close\r\n\r\n\
+    {\"code\":\"too_many_requests\",\"status\":429,\"title\":\"Too Many Requests\",\
+    \"detail\":\"too many connections from this address\"}";
+/// Time limit for it to be sent.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
 /// Accepts connections until the node stops, then waits for their requests to finish.
 pub(crate) async fn accept(
@@ -48,10 +62,14 @@ pub(crate) async fn accept(
             Some(_) = connections.join_next() => {}
             (stream, permit) = taken => match stream {
                 Ok((stream, from)) => {
+                    let Some(place) = node.addresses.enter(from.ip()) else {
+                        connections.spawn(refuse(stream, from.ip(), tls.is_some()));
+                        continue;
+                    };
                     let (node, tls, close) = (node.clone(), tls.clone(), close.clone());
                     let counted = Counted::new(&node.metrics.connections);
                     connections.spawn(async move {
-                        connection(stream, Peer(from.ip()), node, tls, close).await;
+                        connection(stream, (Peer(from.ip()), place), node, tls, close).await;
                         drop((permit, counted));
                     });
                 }
@@ -71,14 +89,24 @@ pub(crate) async fn accept(
     }
 }
 
+/// Answers that the address has too many connections.
+async fn refuse(mut stream: TcpStream, from: std::net::IpAddr, encrypted: bool) {
+    tracing::debug!(%from, "refused a connection: too many from this address");
+    if !encrypted {
+        let _ = tokio::time::timeout(REFUSAL_TIME, stream.write_all(REFUSAL)).await;
+    }
+}
+
 async fn connection(
     stream: TcpStream,
-    from: Peer,
+    (from, _place): (Peer, Place),
     node: Arc<Node>,
     tls: Option<Tls>,
     close: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
+    let within = Duration::from_millis(node.addresses.limits().write_ms);
+    let stream = SlowWrites::new(stream, within);
     match tls {
         None => serve(stream, from, node, close).await,
         // Boxed, so that a connection without TLS does not reserve memory for this future.
@@ -86,7 +114,13 @@ async fn connection(
     }
 }
 
-async fn encrypted(tls: Tls, stream: TcpStream, from: Peer, node: Arc<Node>, close: watch::Receiver<bool>) {
+async fn encrypted(
+    tls: Tls,
+    stream: SlowWrites<TcpStream>,
+    from: Peer,
+    node: Arc<Node>,
+    close: watch::Receiver<bool>,
+) {
     let shaken = tokio::select! {
         shaken = tls.shake(stream) => shaken,
         () = told(close.clone()) => return,

@@ -182,14 +182,15 @@ impl From<Rejected> for ApiError {
             | Rejected::GroupEnded(_)
             | Rejected::GroupOpen(_)
             | Rejected::NothingToRetry(_) => Code::Conflict,
-            Rejected::Changed { .. } | Rejected::QueueChanged { .. } | Rejected::ScheduleChanged { .. } => {
-                Code::PreconditionFailed
-            }
+            Rejected::Changed { .. }
+            | Rejected::QueueChanged { .. }
+            | Rejected::RetentionChanged { .. }
+            | Rejected::ScheduleChanged { .. } => Code::PreconditionFailed,
             Rejected::LeaseLost(_)
             | Rejected::NoSuchSession
             | Rejected::Event(IllegalTransition::LeaseLost { .. }) => Code::LeaseLost,
             Rejected::Event(_) | Rejected::Contended | Rejected::SchedulesFull(_) => Code::Conflict,
-            Rejected::Full(_) | Rejected::GroupsFull(_) => Code::Unavailable,
+            Rejected::Full { .. } | Rejected::QueueFull { .. } | Rejected::GroupsFull(_) => Code::Unavailable,
             Rejected::Storage { full, message } => return storage(*full, message),
             Rejected::Unknown(inside) => return unknown(inside),
             Rejected::Stopped(inside) => {

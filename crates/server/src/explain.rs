@@ -1,14 +1,28 @@
 //! Wire form of the reasons why a job is not running: text for people, data for programs.
 
+mod causes;
+mod fix;
+mod scoped;
+
 use jobhall_core::needs::{Number, Unmet};
-use jobhall_core::{JobId, StateName, Time, WorkerName};
-use jobhall_engine::{Explanation, LimitOf, LimitWhy, Missing, TooLarge, UsedUp, Why, WorkerWhy};
+use jobhall_core::{Class, JobId, StateName, Time, WorkerName};
+use jobhall_engine::{
+    Blocker, EndWhy, ExpectedStart, Explanation, Format, LimitOf, LimitWhy, Missing, TooLarge, UsedUp, Why,
+    WorkerWhy, unserved,
+};
 use jobhall_protocol as wire;
 use jobhall_protocol::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
-/// Why a job is not running.
-pub(crate) fn explanation(explanation: &Explanation) -> wire::Explanation {
+pub(crate) use causes::causes;
+pub(crate) use scoped::{named, scoped};
+
+/// How times and durations are written.
+const FORMAT: Format = Format { time: moment, duration: |ms| Span(ms).to_string() };
+
+/// Why a job is not running. `causes` are the ended jobs that ended it, the nearest first.
+pub(crate) fn explanation(explanation: &Explanation, causes: &[(JobId, EndWhy)]) -> wire::Explanation {
+    let reason = |why: &Why| reason_with(explanation.id, why, causes);
     wire::Explanation {
         id: explanation.id.get(),
         state: explanation.state.to_string(),
@@ -16,55 +30,66 @@ pub(crate) fn explanation(explanation: &Explanation) -> wire::Explanation {
     }
 }
 
-fn reason(why: &Why) -> wire::Reason {
-    let (code, text) = match why {
-        Why::NotDue(at) => ("not_due", format!("scheduled to start at {}", Timestamp(*at))),
-        Why::Window { windows, opens } => {
-            ("window", format!("its windows are closed until {}: {windows}", Timestamp(*opens)))
-        }
-        Why::Jitter { schedule, run_at } => {
-            let at = Timestamp(*run_at);
-            ("jitter", format!("schedule {schedule} spreads its jobs and starts this one at {at}"))
-        }
-        Why::Backoff { run_at, error } => {
-            ("backoff", format!("waiting to retry at {}, after: {}", Timestamp(*run_at), error.reason))
-        }
-        Why::KeyHeld(_) => ("key_held", why.to_string()),
-        Why::DependenciesEnded => ("dependencies_ended", why.to_string()),
-        Why::Dependencies { .. } => ("dependencies", why.to_string()),
-        Why::GroupCancelled(_) => ("group_cancelled", why.to_string()),
-        Why::NoWorkers => ("no_workers", why.to_string()),
-        Why::NoMatchingWorker(_) => ("no_matching_worker", why.to_string()),
-        Why::NoVacancy(_) => ("no_vacancy", why.to_string()),
-        Why::TooLarge(_) => ("too_large", why.to_string()),
-        Why::UsedUp(_) => ("used_up", why.to_string()),
-        Why::ReservedForOther { .. } => ("reserved_for_other", why.to_string()),
-        Why::Reserved(_) => ("reserved", why.to_string()),
-        Why::Avoids(_) => ("avoids", why.to_string()),
-        Why::Dispatching => ("dispatching", why.to_string()),
-        Why::NotAccepted(_) => ("not_accepted", why.to_string()),
-        Why::Running(_) => ("running", why.to_string()),
-        Why::Cancelling(_) => ("cancelling", why.to_string()),
-        Why::WaitsForJobs { .. } => ("waits_for_jobs", why.to_string()),
-        Why::WaitsForRoom(_) => ("waits_for_room", why.to_string()),
-        Why::WaitsExternal { until, attempt } => {
-            let text =
-                format!("attempt {attempt} waits for an outcome from outside until {}", Timestamp(*until));
-            ("waits_external", text)
-        }
-        Why::TimingOut { .. } => ("timing_out", why.to_string()),
-        Why::LongerThanExpected { expected_ms, worked_ms } => {
-            let (expected, worked) = (Span(*expected_ms), Span(*worked_ms));
-            let text = format!("longer than expected: {worked}; jobs of its type usually take {expected}");
-            ("longer_than_expected", text)
-        }
-        Why::StorageUnavailable => ("storage_unavailable", why.to_string()),
-        Why::Paused(_) => ("paused", why.to_string()),
-        Why::OnHold => ("on_hold", why.to_string()),
-        Why::Limited(limited) => ("limited", limited.words(|at| Timestamp(at).to_string())),
-        Why::Completed(_) => ("completed", why.to_string()),
-    };
-    wire::Reason { code: code.to_owned(), text, data: data(why) }
+fn reason(id: JobId, why: &Why) -> wire::Reason {
+    let (text, fix) = (why.text(FORMAT), fix::fix(id, why));
+    wire::Reason { code: code(why).to_owned(), text, fix, data: data(why) }
+}
+
+/// The same with the jobs that ended a job, which have the error to look at.
+fn reason_with(id: JobId, why: &Why, causes: &[(JobId, EndWhy)]) -> wire::Reason {
+    let mut reason = reason(id, why);
+    if let (Why::Ended(_), Some((root, end))) = (why, causes.last()) {
+        let lines = causes.iter().map(|(job, end)| format!("\n  job {job}: {end}"));
+        reason.text.extend(lines);
+        reason.fix = Some(fix::of_dependent(id, *root, end));
+        let causes = causes.iter().map(|(job, end)| {
+            let mut cause = ended(end);
+            cause["job"] = json!(job.get());
+            cause
+        });
+        reason.data.insert("causes".to_owned(), causes.collect());
+    }
+    reason
+}
+
+fn code(why: &Why) -> &'static str {
+    match why {
+        Why::NotDue(_) => "not_due",
+        Why::Window { .. } => "window",
+        Why::Jitter { .. } => "jitter",
+        Why::Backoff { .. } => "backoff",
+        Why::KeyHeld(_) => "key_held",
+        Why::DependenciesEnded => "dependencies_ended",
+        Why::Dependencies { .. } => "dependencies",
+        Why::GroupCancelled(_) => "group_cancelled",
+        Why::NoWorkers(_) => "no_workers",
+        Why::NoMatchingWorker(_) => "no_matching_worker",
+        Why::NoVacancy(_) => "no_vacancy",
+        Why::WorkersPaused { .. } => "workers_paused",
+        Why::TooLarge(_) => "too_large",
+        Why::UsedUp(_) => "used_up",
+        Why::ReservedForOther { .. } => "reserved_for_other",
+        Why::Reserved(_) => "reserved",
+        Why::Avoids(_) => "avoids",
+        Why::Dispatching => "dispatching",
+        Why::NotAccepted(_) => "not_accepted",
+        Why::Running(_) => "running",
+        Why::Silent { .. } => "silent",
+        Why::Lost { .. } => "lost",
+        Why::Cancelling(_) => "cancelling",
+        Why::WaitsForJobs { .. } => "waits_for_jobs",
+        Why::WaitsForRoom(_) => "waits_for_room",
+        Why::WaitsExternal { .. } => "waits_external",
+        Why::TimingOut { .. } => "timing_out",
+        Why::LongerThanExpected { .. } => "longer_than_expected",
+        Why::StorageUnavailable => "storage_unavailable",
+        Why::Paused(_) => "paused",
+        Why::OnHold => "on_hold",
+        Why::Limited(_) => "limited",
+        Why::Ended(ended) if ended.dependency.is_some() => "dependency",
+        Why::Ended(ended) => ended.state.as_str(),
+        Why::Succeeded => "succeeded",
+    }
 }
 
 /// The names and numbers in the text, as data. A reason without any has no data.
@@ -76,14 +101,22 @@ fn data(why: &Why) -> Map<String, Value> {
             json!({ "schedule": schedule.to_string(), "run_at": moment(*run_at) })
         }
         Why::Backoff { run_at, error } => json!({ "run_at": moment(*run_at), "reason": error.reason }),
-        Why::KeyHeld(job) => json!({ "job": job.get() }),
-        Why::Dependencies { first, more } => json!({ "jobs": jobs(first), "more": more }),
+        Why::KeyHeld(holder) => blocker("job", holder),
+        Why::Dependencies { first, more } => {
+            let jobs: Vec<_> = first.iter().map(|job| blocker("id", job)).collect();
+            json!({ "jobs": jobs, "more": more })
+        }
+        Why::NoWorkers(class) => wanted(class),
         Why::GroupCancelled(group) => json!({ "group": group.get() }),
         Why::NoMatchingWorker(workers) => {
-            json!({ "workers": workers.iter().map(unsuited).collect::<Vec<_>>() })
+            let all: Vec<_> = workers.iter().map(unsuited).collect();
+            json!({ "workers": all, "unserved": unserved(workers) })
         }
         Why::TooLarge(large) => json!({ "resources": large.iter().map(too_large).collect::<Vec<_>>() }),
         Why::NoVacancy(workers) | Why::Avoids(workers) => json!({ "workers": names(workers) }),
+        Why::WorkersPaused { paused, draining } => {
+            json!({ "paused": names(paused), "draining": names(draining) })
+        }
         Why::UsedUp(workers) => json!({ "workers": workers.iter().map(used_up).collect::<Vec<_>>() }),
         Why::ReservedForOther { worker, job } => json!({ "worker": worker.to_string(), "job": job.get() }),
         Why::Reserved(worker)
@@ -91,6 +124,14 @@ fn data(why: &Why) -> Map<String, Value> {
         | Why::Running(worker)
         | Why::Cancelling(worker)
         | Why::WaitsForRoom(worker) => json!({ "worker": worker.to_string() }),
+        Why::Silent { worker, silent_ms, until, ends, returned } => json!({
+            "worker": worker.to_string(), "silent_ms": silent_ms, "until": moment(*until),
+            "then": if *ends { "crashed" } else { "retried" }, "returned": returned,
+        }),
+        Why::Lost { attempts, most, worker, run_at } => json!({
+            "attempts": attempts, "most": most, "worker": worker.as_ref().map(ToString::to_string),
+            "run_at": run_at.map(moment),
+        }),
         Why::WaitsForJobs { jobs: some, open } => json!({ "jobs": jobs(some), "open": open }),
         Why::WaitsExternal { until, attempt } => json!({ "until": moment(*until), "attempt": attempt }),
         Why::TimingOut { worker, .. } => json!({ "worker": worker.to_string() }),
@@ -99,9 +140,9 @@ fn data(why: &Why) -> Map<String, Value> {
         }
         Why::Paused(of) => owner(of),
         Why::Limited(limited) => limit(limited),
-        Why::Completed(state) => json!({ "state": state.to_string() }),
+        Why::Ended(end) => ended(end),
         Why::DependenciesEnded
-        | Why::NoWorkers
+        | Why::Succeeded
         | Why::Dispatching
         | Why::StorageUnavailable
         | Why::OnHold => Value::Null,
@@ -126,6 +167,33 @@ fn ids(jobs: &[JobId]) -> Vec<u64> {
 
 fn jobs(some: &[(JobId, StateName)]) -> Vec<Value> {
     some.iter().map(|(id, state)| json!({ "id": id.get(), "state": state.to_string() })).collect()
+}
+
+/// A job that another one waits for, and why it is not running itself.
+fn blocker(name: &str, blocker: &Blocker) -> Value {
+    let why = blocker.why.as_deref().map(|why| reason(blocker.job, why));
+    json!({ name: blocker.job.get(), "state": blocker.state.to_string(), "why": why })
+}
+
+/// What a worker must match.
+fn wanted(class: &Class) -> Value {
+    let Class { queue, job_type, needs, uses } = class;
+    json!({
+        "type": job_type.to_string(), "queue": queue.to_string(), "needs": needs.to_string(), "uses": uses.to_string(),
+    })
+}
+
+fn ended(end: &EndWhy) -> Value {
+    json!({
+        "state": end.state.to_string(),
+        "outcome": end.outcome.to_string(),
+        "reason": end.error.reason,
+        "explanation": end.error.explanation,
+        "attempt": end.tries,
+        "max_attempts": end.max_attempts,
+        "lost": end.lost,
+        "dependency": end.dependency.map(JobId::get),
+    })
 }
 
 /// A number for programs; its text is already a JSON number.
@@ -176,11 +244,17 @@ fn owner(of: &LimitOf) -> Value {
 fn limit(limited: &LimitWhy) -> Value {
     let mut data = owner(&limited.of);
     let limit = &limited.limit;
-    let missing = match limited.missing {
-        Missing::Places => json!("places"),
-        Missing::Tokens(_) => json!("tokens"),
-        Missing::Behind(_) => json!("turn"),
+    let (missing, behind) = match limited.missing {
+        Missing::Places => ("places", None),
+        Missing::Tokens => ("tokens", None),
+        Missing::Behind(job) => ("turn", Some(job.get())),
     };
+    let (expected_start, not_before) = match limited.start {
+        Some(ExpectedStart::At(at)) => (Some(moment(at)), None),
+        Some(ExpectedStart::NotBefore(at)) => (None, Some(moment(at))),
+        None => (None, None),
+    };
+    let ahead = limited.ahead;
     let more = [
         ("by", json!(limit.by.as_ref().map(ToString::to_string))),
         ("value", json!(limited.value)),
@@ -189,21 +263,13 @@ fn limit(limited: &LimitWhy) -> Value {
         ("taken", json!(limited.taken)),
         ("jobs", json!(ids(&limited.by))),
         ("holders", json!(limited.jobs)),
-        ("missing", missing),
-        (
-            "until",
-            json!(match limited.missing {
-                Missing::Tokens(at) => Some(moment(at)),
-                _ => None,
-            }),
-        ),
-        (
-            "behind",
-            json!(match limited.missing {
-                Missing::Behind(job) => Some(job.get()),
-                _ => None,
-            }),
-        ),
+        ("missing", json!(missing)),
+        ("behind", json!(behind)),
+        ("ahead", json!(ahead.jobs)),
+        ("more_ahead", json!(ahead.more)),
+        ("position", json!((!ahead.more).then_some(ahead.jobs + 1))),
+        ("expected_start", json!(expected_start)),
+        ("not_before", json!(not_before)),
     ];
     if let Value::Object(data) = &mut data {
         data.extend(more.map(|(name, value)| (name.to_owned(), value)));

@@ -61,7 +61,7 @@ impl Failures {
 }
 
 /// One subscriber has a whole network of IPv6 addresses, so a network is counted as one address.
-fn network(from: IpAddr) -> IpAddr {
+pub(crate) fn network(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6((ip.to_bits() >> 64 << 64).into()),
         ip => ip,

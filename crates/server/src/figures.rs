@@ -16,6 +16,8 @@ pub(crate) fn queue(name: &QueueName, tally: &Tally, now: Time) -> wire::Queue {
         oldest_ready_ms: tally.oldest_ready.map(|since| now.since(since)),
         paused: false,
         limits: Vec::new(),
+        keep_ms: None,
+        keep_count: None,
         workers: None,
         free_slots: None,
     }

@@ -22,8 +22,6 @@ pub(crate) struct Filter {
     names: Vec<StateName>,
     /// In lower case.
     text: Option<String>,
-    /// The queues that the caller may access.
-    scope: Scope,
 }
 
 impl Filter {
@@ -38,6 +36,8 @@ impl Filter {
             job_type: asked.job_type.as_deref().map(TypeName::new).transpose().map_err(ApiError::bad)?,
             key: asked.key.as_deref().map(Key::new).transpose().map_err(ApiError::bad)?,
             queue: asked.queue.as_deref().map(QueueName::new).transpose().map_err(ApiError::bad)?,
+            // The store applies the scope, so that the end of a page does not depend on jobs outside of it.
+            scope,
             group: asked.group.map(GroupId::new).transpose().map_err(ApiError::bad)?,
             owner: asked.owner.as_deref().map(Owner::new).transpose().map_err(ApiError::bad)?,
             tag: asked.tag.as_deref().map(Tag::new).transpose().map_err(ApiError::bad)?,
@@ -45,7 +45,7 @@ impl Filter {
             created_before: asked.created_before.map(|at| at.0),
         };
         let text = asked.q.as_deref().map(search).transpose()?;
-        Ok(Filter { stored, names, text, scope })
+        Ok(Filter { stored, names, text })
     }
 
     /// Whether the filter matches every job.
@@ -74,7 +74,6 @@ impl Filter {
 
     fn means(&self, job: &Job, moment: Time) -> bool {
         (self.names.is_empty() || self.names.contains(&job.status.name(moment)))
-            && self.scope.reaches(job.spec.queue.as_str())
             && self.text.as_ref().is_none_or(|text| has(job, text))
     }
 }

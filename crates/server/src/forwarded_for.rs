@@ -1,27 +1,28 @@
 //! Headers that a node adds to a forwarded request: the source of the request, and that host and origin were checked.
-//! They are trusted only together with the secret of the hall, which nodes read from their database. From any other
-//! client they are removed and ignored.
+//! They are trusted only together with a secret that is derived from the key of the hall. From any other client they
+//! are removed and ignored.
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, HeaderValue};
 
 use crate::failures::Peer;
-use crate::tokens::Hash;
+use crate::tokens::HallKeys;
 
-/// The header with the secret of the hall.
+/// The header with the secret of the nodes; with two, separated by a comma, while two keys are valid.
 const NODE: HeaderName = HeaderName::from_static("jobhall-node");
 /// The header with the source of the request, such as `http 10.0.0.5` or `https fd00::1`.
 const PEER: HeaderName = HeaderName::from_static("jobhall-peer");
 
+/// Maximum number of secrets in the header.
+const PROOFS: usize = 4;
+
 /// The secret that the nodes of a hall share. It is never printed.
 #[derive(Clone)]
-pub struct NodeSecret {
-    header: HeaderValue,
-    hash: Hash,
-}
+pub struct NodeSecret(Arc<HallKeys>);
 
 impl fmt::Debug for NodeSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -30,23 +31,23 @@ impl fmt::Debug for NodeSecret {
 }
 
 impl NodeSecret {
-    /// Creates a secret from this text; none if the text is not valid in a header.
+    /// The secret that is derived from these keys.
     #[must_use]
-    pub fn new(text: &str) -> Option<NodeSecret> {
-        let mut header = HeaderValue::from_str(text).ok().filter(|value| !value.is_empty())?;
-        header.set_sensitive(true);
-        Some(NodeSecret { header, hash: Hash::of(text) })
+    pub fn new(keys: Arc<HallKeys>) -> NodeSecret {
+        NodeSecret(keys)
     }
 
     fn is(&self, shown: &HeaderValue) -> bool {
-        shown.to_str().is_ok_and(|shown| Hash::is(Hash::of(shown), Some(self.hash)))
+        shown.to_str().is_ok_and(|shown| shown.split(',').take(PROOFS).any(|one| self.0.is_forwarding(one)))
     }
 
     /// Adds the source of a request and whether it was encrypted.
     pub(crate) fn sign(&self, headers: &mut HeaderMap, forwarded_for: ForwardedFor) {
         let scheme = if forwarded_for.secure { "https" } else { "http" };
-        if let Ok(peer) = HeaderValue::from_str(&format!("{scheme} {}", forwarded_for.from.0)) {
-            headers.insert(NODE, self.header.clone());
+        let peer = HeaderValue::from_str(&format!("{scheme} {}", forwarded_for.from.0));
+        if let (Ok(peer), Ok(mut secret)) = (peer, HeaderValue::from_str(&self.0.forwarding())) {
+            secret.set_sensitive(true);
+            headers.insert(NODE, secret);
             headers.insert(PEER, peer);
         }
     }
@@ -77,13 +78,17 @@ pub(crate) fn take(headers: &mut HeaderMap, secret: Option<&NodeSecret>) -> Opti
 mod tests {
     use super::*;
 
+    fn secret(n: u8) -> NodeSecret {
+        NodeSecret::new(Arc::new(HallKeys::fixed(&[n; 32])))
+    }
+
     fn forwarded_for() -> ForwardedFor {
         ForwardedFor { from: Peer("fd00::1".parse().unwrap()), secure: true }
     }
 
     #[test]
     fn the_word_of_a_node_is_believed_and_nobody_elses() {
-        let (ours, other) = (NodeSecret::new("abc").unwrap(), NodeSecret::new("abd").unwrap());
+        let (ours, other) = (secret(1), secret(2));
         for (by, believed) in [(Some(&ours), true), (Some(&other), false), (None, false)] {
             let mut headers = HeaderMap::new();
             ours.sign(&mut headers, forwarded_for());
@@ -94,15 +99,33 @@ mod tests {
     }
 
     #[test]
+    fn while_two_keys_are_valid_a_node_with_either_believes_a_node_with_both() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hall.key");
+        let open = || NodeSecret::new(Arc::new(HallKeys::open(&path).unwrap()));
+        let old = open();
+        HallKeys::rotate(&path, 60_000).unwrap();
+        let both = open();
+        for (from, to) in [(&old, &both), (&both, &old), (&both, &both)] {
+            let mut headers = HeaderMap::new();
+            from.sign(&mut headers, forwarded_for());
+            assert!(take(&mut headers, Some(to)).is_some());
+        }
+        HallKeys::rotate(&path, 0).unwrap();
+        let mut headers = HeaderMap::new();
+        old.sign(&mut headers, forwarded_for());
+        assert!(take(&mut headers, Some(&open())).is_none(), "the overlap is over");
+    }
+
+    #[test]
     fn a_word_that_makes_no_sense_is_none() {
-        let secret = NodeSecret::new("abc").unwrap();
+        let secret = secret(1);
         for wrong in ["", "http", "http nowhere", "10.0.0.5", "http 10.0.0.5 10.0.0.6"] {
             let mut headers = HeaderMap::new();
             secret.sign(&mut headers, forwarded_for());
             headers.insert(PEER, HeaderValue::from_static(wrong));
             assert!(take(&mut headers, Some(&secret)).is_none(), "{wrong:?}");
         }
-        assert!(NodeSecret::new("").is_none() && NodeSecret::new("a\nb").is_none());
-        assert!(!format!("{secret:?}").contains("abc"));
+        assert_eq!(format!("{secret:?}"), "NodeSecret(…)");
     }
 }

@@ -160,7 +160,7 @@ mod tests {
             Rejected::Stopped("it was shut down".to_owned()),
             Rejected::Storage { full: false, message: "away".to_owned() },
             Rejected::Storage { full: true, message: "full".to_owned() },
-            Rejected::Full(1),
+            Rejected::Full { open: 1, limit: 1 },
         ];
         for refused in passing {
             let word = refused.to_string();

@@ -17,7 +17,7 @@ use crate::operations::{self, Operations};
 use crate::poll_sessions::PollSessions;
 use crate::role::Node;
 use crate::server::Options;
-use crate::tokens::Tokens;
+use crate::tokens::{TokenShares, Tokens};
 use crate::{collector, inbox, routes};
 
 /// Time limit for requests in progress when the leadership ends.
@@ -42,6 +42,7 @@ impl Leader {
         let every = Duration::from_millis(options.collect_ms);
         let collecting = tokio::spawn(collector::run(blobs, store, every, draining.clone()));
         tokio::spawn(reread(options.tokens.clone(), closing.clone()));
+        tokio::spawn(options.tokens.clone().end_revoked(options.engine.clone(), closing.clone()));
         let secret = options.secret.clone();
         let app = Arc::new(app(options, node, draining, closing));
         tokio::spawn(operations::run(app.clone()));
@@ -95,6 +96,7 @@ fn app(options: Options, node: &Node, drain: watch::Receiver<bool>, close: watch
         logs: Logs::new(options.blobs, options.log_bytes),
         tokens: options.tokens,
         failures: Failures::default(),
+        shares: TokenShares::new(&node.addresses.limits()),
         metrics: node.metrics.clone(),
         disk_usage: DiskUsage::new(options.data),
         nodes: options.nodes,
@@ -114,6 +116,7 @@ async fn reread(tokens: Arc<Tokens>, close: watch::Receiver<bool>) {
             () = told(close.clone()) => return,
             () = tokio::time::sleep(REREAD) => {}
         }
+        tokens.reload_keys();
         if let Err(error) = tokens.refresh().await {
             tracing::warn!("failed to reload the tokens: {error}");
         }

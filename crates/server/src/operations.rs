@@ -218,8 +218,7 @@ fn write(id: u64, expected: u32, record: Option<&Record>) -> SettingWrite {
 }
 
 async fn read(store: &dyn Store) -> Result<Book, ApiError> {
-    let settings = store.settings().await?.into_iter();
-    let operations = settings.filter(|setting| setting.kind == SettingKind::Operation);
+    let operations = store.settings(Some(SettingKind::Operation)).await?.into_iter();
     let read = operations.map(|setting| {
         let wrong = |why: String| ApiError::internal(format!("operation {}: {why}", setting.name));
         let record: Record =

@@ -3,11 +3,14 @@
 use axum::extract::Query;
 use axum::http::{HeaderMap, Uri};
 use jobhall_core::{AttemptId, GroupId, JobId, LeaseId, WorkerName};
-use jobhall_protocol::{Code, LEASE_HEADER};
+use jobhall_protocol::{Code, LEASE_HEADER, WORKER_HEADER};
 use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 use crate::tokens::Identity;
+
+/// Size at which a page of a list ends, in bytes of its documents. The item that exceeds it is the last one.
+pub(crate) const PAGE_BYTES: usize = 4 << 20;
 
 /// Client text as shown in an error.
 pub(crate) fn shown(text: &str) -> String {
@@ -45,8 +48,18 @@ pub(crate) fn lease_header(headers: &HeaderMap) -> Result<LeaseId, ApiError> {
     lease(value.to_str().unwrap_or_default())
 }
 
-/// The worker name comes from the token, not from the body.
+/// The worker that an administrator names in a header.
+pub(crate) fn named_worker(headers: &HeaderMap) -> Result<Option<WorkerName>, ApiError> {
+    let Some(value) = headers.get(WORKER_HEADER) else { return Ok(None) };
+    let name = WorkerName::new(value.to_str().unwrap_or_default());
+    name.map(Some).map_err(|error| ApiError::bad(format!("header {WORKER_HEADER}: {error}")))
+}
+
+/// The worker name comes from the token, not from the body. Only an administrator can name another one.
 pub(crate) fn worker(who: &Identity) -> Result<WorkerName, ApiError> {
+    if let Some(worker) = &who.worker {
+        return Ok(worker.clone());
+    }
     WorkerName::new(&who.name).map_err(|error| ApiError::new(Code::Forbidden, format!("this token: {error}")))
 }
 

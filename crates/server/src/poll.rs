@@ -13,6 +13,7 @@ use jobhall_engine::{Assignment, Rejected, Session, SessionEvent, SessionId, Vac
 use crate::app::App;
 use crate::metrics::Counted;
 use crate::poll_sessions::PollSessions;
+use crate::tokens::TokenShare;
 
 /// The slots and jobs that a worker offers to take.
 pub(crate) struct Offer {
@@ -49,18 +50,19 @@ pub(crate) struct Parked {
     abilities: Arc<str>,
     slots: u32,
     _waiting: Counted,
+    _share: TokenShare,
 }
 
 /// Starts to offer slots.
-pub(crate) async fn park(app: &Arc<App>, offer: Offer) -> Result<Parked, Rejected> {
+pub(crate) async fn park(app: &Arc<App>, offer: Offer, share: TokenShare) -> Result<Parked, Rejected> {
     let waiting = Counted::new(&app.metrics.waiting);
     let Offer { worker, abilities, accepts, slots, wait_ms } = offer;
     let text: Arc<str> = abilities.to_string().into();
     let session = app.poll_sessions.wait(&worker, abilities, accepts, slots).await?;
     let guard = Guard { poll_sessions: app.poll_sessions.clone(), session: session.id(), kept: false };
     let vacancy = session.vacancy(slots, wait_ms).await?;
-    let (app, abilities, _waiting) = (app.clone(), text, waiting);
-    Ok(Parked { app, session, vacancy, guard, worker, abilities, slots, _waiting })
+    let (app, abilities, _waiting, _share) = (app.clone(), text, waiting, share);
+    Ok(Parked { app, session, vacancy, guard, worker, abilities, slots, _waiting, _share })
 }
 
 impl Parked {

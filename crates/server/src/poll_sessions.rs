@@ -196,6 +196,8 @@ impl PollSessions {
         renewed.lost.extend(session.lost.iter().map(ToString::to_string));
         // The session holds leases and takes no jobs.
         session.disconnect().await?;
+        // The worker renews by requests, so the missing connection does not make it silent.
+        self.renew_session(session.id()).await?;
         let kept: Vec<_> =
             attempts.into_iter().filter(|(attempt, _)| session.kept.contains(attempt)).collect();
         for (attempt, _) in &kept {
@@ -216,14 +218,7 @@ impl PollSessions {
     pub(crate) fn workers(&self) -> Vec<Worker> {
         let book = self.book();
         let mut workers = BTreeMap::new();
-        let new = |name: &WorkerName| Worker {
-            name: name.to_string(),
-            abilities: String::new(),
-            slots: 0,
-            attempts: Vec::new(),
-            uses: String::new(),
-            reserved_for: None,
-        };
+        let new = |name: &WorkerName| Worker { connected: true, ..Worker::named(name.to_string()) };
         for (attempt, held) in &book.held {
             let worker = workers.entry(held.worker.clone()).or_insert_with_key(&new);
             worker.attempts.push(attempt.to_string());

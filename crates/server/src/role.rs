@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::app::Hosts;
 use crate::auth;
+use crate::connections::{Addresses, ConnectionLimits};
 use crate::error::{self, Answer, ApiError};
 use crate::failures::Peer;
 use crate::forward::Forwarder;
@@ -70,12 +71,19 @@ pub(crate) struct Node {
     /// Whether requests come over TLS.
     pub secure: bool,
     pub role: watch::Sender<Arc<ServingRole>>,
+    pub addresses: Arc<Addresses>,
 }
 
 impl Node {
-    pub(crate) fn new(hosts: Hosts, secure: bool) -> Node {
+    pub(crate) fn new(hosts: Hosts, secure: bool, limits: ConnectionLimits) -> Node {
         let role = watch::Sender::new(Arc::new(ServingRole::Closed("this node has just started".to_owned())));
-        Node { hosts: Arc::new(hosts), metrics: Arc::default(), secure, role }
+        Node {
+            hosts: Arc::new(hosts),
+            metrics: Arc::default(),
+            secure,
+            role,
+            addresses: Addresses::new(limits),
+        }
     }
 
     /// Answers a request in the current role. It does not wrap the router's future in another one: a waiting long poll
@@ -83,6 +91,9 @@ impl Node {
     pub(crate) fn answer(self: &Arc<Node>, mut request: Request<Incoming>, from: Peer) -> Answering {
         let role = self.role.borrow().clone();
         let forwarded_for = forwarded_for::take(request.headers_mut(), role.secret());
+        if forwarded_for.is_some() {
+            self.addresses.is_node(from.0);
+        }
         if let ServingRole::Leader(leader) = &*role {
             request.extensions_mut().insert(forwarded_for.map_or(from, |forwarded_for| forwarded_for.from));
             if let Some(forwarded_for) = forwarded_for {
@@ -109,7 +120,7 @@ impl Node {
         if let Ok(id) = HeaderValue::from_str(&id) {
             request.headers_mut().insert(auth::REQUEST_ID, id);
         }
-        let forwarded_for = ForwardedFor { from, secure: self.secure };
+        let forwarded_for = ForwardedFor { from, secure: auth::is_secure(&request, self.secure) };
         let route = match request.uri().path() {
             "/livez" => "/livez",
             "/readyz" => "/readyz",
@@ -117,7 +128,7 @@ impl Node {
             _ => "follower",
         };
         let checked = auth::check_host(&self.hosts, request.headers());
-        let checked = checked.and_then(|()| auth::check_page(&request));
+        let checked = checked.and_then(|()| auth::check_page(&request, forwarded_for.secure));
         let answer = match (checked, role) {
             (Err(trouble), _) => Err(trouble),
             (Ok(()), _) if route == "/livez" => Ok(error::body("text/plain; charset=utf-8", "ok\n")),

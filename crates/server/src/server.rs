@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::app::Hosts;
-use crate::connections::accept;
+use crate::connections::{ConnectionLimits, accept};
 use crate::forward::{ForwardTo, Forwarder};
 use crate::forwarded_for::NodeSecret;
 use crate::leader::Leader;
@@ -32,6 +32,7 @@ pub struct Listen {
     pub tls: Option<Tls>,
     /// Whether other machines may connect without encryption, which exposes tokens on the network.
     pub insecure: bool,
+    pub limits: ConnectionLimits,
 }
 
 /// The parts of a leader.
@@ -97,7 +98,7 @@ impl Server {
     /// The listener has no address, or other machines can reach its address and `insecure` is not set.
     pub fn listen(listener: TcpListener, listen: Listen) -> std::io::Result<Running> {
         let address = listener.local_addr()?;
-        let Listen { hosts, tls, insecure } = listen;
+        let Listen { hosts, tls, insecure, limits } = listen;
         if !address.ip().is_loopback() && tls.is_none() && !insecure {
             return Err(std::io::Error::other(format!(
                 "failed to serve on {address}: it is not loopback and has no TLS"
@@ -109,7 +110,7 @@ impl Server {
         } else {
             tracing::info!(%address, "server listening");
         }
-        let node = Arc::new(Node::new(hosts, tls.is_some()));
+        let node = Arc::new(Node::new(hosts, tls.is_some(), limits));
         let (stop, stopping) = watch::channel(false);
         let task = tokio::spawn(accept(listener, node.clone(), tls, stopping));
         Ok(Running { address, node, stop, task })

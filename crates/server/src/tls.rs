@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -60,7 +60,10 @@ impl Tls {
     }
 
     /// Performs the handshake; it fails for a client that does not use TLS.
-    pub(crate) async fn shake(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub(crate) async fn shake<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let shaken = TlsAcceptor::from(self.0.clone()).accept(stream);
         tokio::time::timeout(HANDSHAKE_TIME, shaken).await.map_err(|_| io::ErrorKind::TimedOut)?
     }

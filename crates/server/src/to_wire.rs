@@ -13,6 +13,9 @@ use serde_json::value::RawValue;
 use crate::error::ApiError;
 use crate::tokens::Tokens;
 
+/// Maximum size of the data of errors of ended attempts that are shown with a job, from the newest on.
+const DATA_BYTES: usize = 64 << 10;
+
 /// A document that was validated when it was received.
 pub(crate) fn raw(json: &Json) -> Result<Box<RawValue>, ApiError> {
     RawValue::from_string(json.as_str().to_owned()).map_err(ApiError::internal)
@@ -33,6 +36,8 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
     };
     Ok(wire::Job {
         id: job.id.get(),
+        disposition: None,
+        params_differ: false,
         job_type: spec.job_type.to_string(),
         key: spec.key.as_ref().map(ToString::to_string),
         queue: spec.queue.to_string(),
@@ -48,6 +53,9 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
         state: status.name(now).to_string(),
         attempt: status.attempt,
         max_attempts: spec.retry.max_attempts,
+        lost: status.lost,
+        snoozed: status.snoozed,
+        at_most_once: spec.retry.at_most_once,
         run_at: Timestamp(status.run_at),
         created_at: Timestamp(spec.created_at),
         updated_at: Timestamp(status.updated_at),
@@ -84,17 +92,33 @@ fn as_of(job: &Job, now: Time) -> Cow<'_, JobStatus> {
     Cow::Owned(JobStatus { run_at: windows.start_of(job.status.run_at, now), ..job.status.clone() })
 }
 
-/// A job with its attempts and progress.
-pub(crate) fn shown(shown: &Shown, now: Time) -> Result<wire::Job, ApiError> {
-    let mut attempts =
-        shown.past.iter().map(|past| past_attempt(&shown.job, past)).collect::<Result<Vec<_>, _>>()?;
+/// A job with these ended attempts, its last attempt and its progress.
+pub(crate) fn shown(shown: &Shown, past: &[PastAttempt], now: Time) -> Result<wire::Job, ApiError> {
+    let mut left = DATA_BYTES;
+    let mut attempts = Vec::with_capacity(past.len() + 1);
+    for past in past.iter().rev() {
+        let data = past.failure.data.as_ref().map_or(0, |data| data.as_str().len());
+        attempts.push(past_attempt(&shown.job, past, data <= left)?);
+        left = left.saturating_sub(data);
+    }
+    attempts.reverse();
     attempts.extend(last_attempt(&shown.job)?);
     let progress = shown.progress.clone();
     let longer_than_expected = shown.longer_than_ms.is_some();
     Ok(wire::Job { attempts, progress, longer_than_expected, ..job(&shown.job, now)? })
 }
 
-fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, ApiError> {
+/// An ended attempt, with or without the data of its error.
+pub(crate) fn past_attempt(
+    job: &Job,
+    past: &PastAttempt,
+    with_data: bool,
+) -> Result<wire::Attempt, ApiError> {
+    let Failure { reason, explanation, .. } = &past.failure;
+    let error = match with_data {
+        true => failure(&past.failure)?,
+        false => wire::Failure { reason: reason.clone(), explanation: explanation.clone(), data: None },
+    };
     Ok(wire::Attempt {
         id: format!("{}-{}", job.id, past.claim),
         worker: past.worker.to_string(),
@@ -103,15 +127,17 @@ fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, ApiError
         started_at: past.started_at.map(Timestamp),
         ended_at: Some(Timestamp(past.ended_at)),
         outcome: Some(past.outcome.to_string()),
-        error: Some(failure(&past.failure)?),
+        error: Some(error),
+        progress: past.progress.to_vec(),
     })
 }
 
 /// The current attempt, or the attempt that ended the job.
-fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, ApiError> {
-    let Some(Lease { worker, assigned_at, accepted_at, started_at, .. }) = job.status.state.lease() else {
+pub(crate) fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, ApiError> {
+    let Some(lease) = job.status.state.lease() else {
         return Ok(None);
     };
+    let Lease { worker, assigned_at, accepted_at, started_at, progress, .. } = lease;
     let outcome = match &job.status.state {
         State::Succeeded(success) => Some(success.outcome),
         State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => Some(defeat.outcome),
@@ -126,6 +152,7 @@ fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, ApiError> {
         ended_at: job.status.state.ended_at().map(Timestamp),
         outcome: outcome.map(|outcome| outcome.to_string()),
         error: job.status.state.error().map(failure).transpose()?,
+        progress: progress.to_vec(),
     }))
 }
 
@@ -155,6 +182,7 @@ pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob,
         params: raw(&spec.params)?,
         attempt: assignment.number,
         external: assignment.external,
+        at_most_once: spec.retry.at_most_once,
     })
 }
 
@@ -188,7 +216,8 @@ pub(crate) fn group(shown: &ShownGroup, jobs: &[jobhall_core::Submitted]) -> Res
 
 /// The answer to one submitted job.
 pub(crate) fn submitted(made: &jobhall_core::Submitted) -> wire::Submitted {
-    wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }
+    let (disposition, params_differ) = (made.disposition.to_string(), made.disposition.params_differ());
+    wire::Submitted { id: made.id.get(), disposition, params_differ }
 }
 
 pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, ApiError> {

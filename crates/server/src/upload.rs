@@ -8,14 +8,15 @@ use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
 use jobhall_protocol::Code;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::error::ApiError;
 
 /// Maximum number of buffered chunks; then the client waits.
 const AHEAD: usize = 4;
-/// Time limit for the next chunk.
-const PIECE_TIME: Duration = Duration::from_secs(30);
+/// The least speed: within this time of waiting for the client, this many bytes arrive.
+const WINDOW: Duration = Duration::from_secs(30);
+const WINDOW_BYTES: usize = 64 << 10;
 /// Time limit for the whole body.
 const WHOLE_TIME: Duration = Duration::from_secs(60 * 60);
 
@@ -66,16 +67,21 @@ pub(crate) fn upload(body: Body) -> (Pump, Reader) {
 impl Pump {
     /// Sends the whole body. If the reader stops early, the reader reports the reason.
     pub(crate) async fn run(mut self) -> Result<(), ApiError> {
-        let late = |time: Duration, part: &str| {
-            ApiError::new(Code::Timeout, format!("{part} of the body took more than {time:?}"))
-        };
         let pieces = async {
+            let (mut left, mut bytes_left) = (WINDOW, WINDOW_BYTES);
             loop {
-                let frame =
-                    timeout(PIECE_TIME, self.body.frame()).await.map_err(|_| late(PIECE_TIME, "a piece"))?;
+                let begun = Instant::now();
+                let frame = timeout(left, self.body.frame()).await.map_err(|_| too_slow())?;
+                left = left.saturating_sub(begun.elapsed());
                 let piece = match frame {
                     Some(Ok(frame)) => match frame.into_data() {
-                        Ok(bytes) => Piece::Bytes(bytes),
+                        Ok(bytes) => {
+                            bytes_left = bytes_left.saturating_sub(bytes.len());
+                            if bytes_left == 0 {
+                                (left, bytes_left) = (WINDOW, WINDOW_BYTES);
+                            }
+                            Piece::Bytes(bytes)
+                        }
                         Err(_) => continue,
                     },
                     Some(Err(_)) => return Err(ApiError::bad("the body is incomplete")),
@@ -87,8 +93,17 @@ impl Pump {
                 }
             }
         };
-        timeout(WHOLE_TIME, pieces).await.map_err(|_| late(WHOLE_TIME, "all"))?
+        timeout(WHOLE_TIME, pieces).await.map_err(|_| too_long())?
     }
+}
+
+fn too_slow() -> ApiError {
+    let detail = format!("the body came slower than {WINDOW_BYTES} bytes in {WINDOW:?}");
+    ApiError::new(Code::Timeout, detail)
+}
+
+fn too_long() -> ApiError {
+    ApiError::new(Code::Timeout, format!("the body took more than {WHOLE_TIME:?}"))
 }
 
 impl Read for Reader {
@@ -108,8 +123,8 @@ impl Read for Reader {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, Bytes, Read, io, upload};
-    use futures_util::stream;
+    use super::{Body, Bytes, Duration, Read, WINDOW_BYTES, io, upload};
+    use futures_util::{StreamExt as _, stream};
 
     async fn read(pieces: Vec<io::Result<Bytes>>) -> (bool, io::Result<Vec<u8>>) {
         let (pump, mut reader) = upload(Body::from_stream(stream::iter(pieces)));
@@ -119,6 +134,27 @@ mod tests {
         });
         let (pumped, read) = tokio::join!(pump.run(), read);
         (pumped.is_ok(), read.unwrap())
+    }
+
+    async fn wait_for_piece(bytes: usize) -> io::Result<Bytes> {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        Ok(Bytes::from(vec![7; bytes]))
+    }
+
+    /// Reads a body of which a piece of this size arrives every 20 s, with virtual time; returns the error.
+    async fn paced(bytes: usize, pieces: usize) -> Option<String> {
+        let source = stream::iter(0..pieces).then(move |_| wait_for_piece(bytes));
+        let (pump, mut reader) = upload(Body::from_stream(source));
+        let drained = async move { while reader.from.recv().await.is_some() {} };
+        let (pumped, ()) = tokio::join!(pump.run(), drained);
+        pumped.err().map(|error| error.words().1.to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn audit_m6_a_body_that_drips_is_ended_and_a_slow_one_is_not() {
+        let slow = paced(1, 10).await;
+        assert_eq!(slow.as_deref(), Some("the body came slower than 65536 bytes in 30s"));
+        assert_eq!(paced(WINDOW_BYTES, 10).await, None);
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! Scope checks. A job outside the scope of a token is hidden: the response is the same as for a job that does not
 //! exist.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jobhall_core::{GroupId, Job, JobId};
@@ -25,6 +25,12 @@ pub(crate) async fn shown(app: &App, who: &Identity, id: JobId) -> Result<Shown,
 /// Refuses a job that the identity may not see.
 pub(crate) async fn check(app: &App, who: &Identity, id: JobId) -> Result<(), ApiError> {
     if who.sees_all() { Ok(()) } else { shown(app, who, id).await.map(drop) }
+}
+
+/// Those of these jobs that the identity may see.
+pub(crate) async fn seen(app: &App, who: &Identity, ids: Vec<JobId>) -> Result<HashSet<JobId>, ApiError> {
+    let jobs = app.store.jobs(ids).await?;
+    Ok(jobs.into_iter().flatten().filter(|job| who.sees(job)).map(|job| job.id).collect())
 }
 
 /// Maximum number of jobs whose visibility a watcher caches.

@@ -50,7 +50,7 @@ fn alteration(random: &mut Random) -> Alteration {
 
 fn config(random: &mut Random) -> QueueConfig {
     let limits = (0..random.below(3)).map(|_| limit(random)).collect();
-    QueueConfig { paused: random.percent(20), limits }
+    QueueConfig { paused: random.percent(20), limits, ..QueueConfig::default() }
 }
 
 fn limit(random: &mut Random) -> Limit {
@@ -72,7 +72,7 @@ impl Sim {
                 let (queue, config) = (words::queue(*at), Some(config.clone()));
                 self.call(Request::SetQueue { queue, config, expected: None });
             }
-            Alteration::Type(at, QueueConfig { paused, limits }) => {
+            Alteration::Type(at, QueueConfig { paused, limits, .. }) => {
                 self.set_type(*at, TypeConfig { paused: *paused, limits: limits.clone(), ..plain(*at) });
             }
             Alteration::Hold(n) => self.call_on(*n, |id| Request::Hold { id }),

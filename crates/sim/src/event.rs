@@ -65,11 +65,16 @@ impl Origin {
 /// The purpose of a worker's request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    Open { skill: usize, accepts: usize },
+    Open {
+        skill: usize,
+        accepts: usize,
+    },
     Renew,
     Vacancy,
     Credit,
     Word(AttemptId),
+    /// The accept of a job that runs at most once: its work starts with the answer.
+    Accept(AttemptId),
     Wait(AttemptId),
     Report(AttemptId),
     Started(AttemptId),

@@ -72,10 +72,14 @@ pub enum Plant {
     NoGrace,
     /// No waiting attempt is notified that its wait is over.
     NeverResumed,
+    /// Workers start jobs that run at most once before their accept is answered.
+    StartedEarly,
+    /// After a restart no job runs at most once.
+    OnceForgotten,
 }
 
 impl Plant {
-    pub const ALL: [Plant; 34] = [
+    pub const ALL: [Plant; 36] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -110,6 +114,8 @@ impl Plant {
         Plant::OutcomeForged,
         Plant::NoGrace,
         Plant::NeverResumed,
+        Plant::StartedEarly,
+        Plant::OnceForgotten,
     ];
 
     /// The invariant that must catch it.
@@ -132,6 +138,7 @@ impl Plant {
             Plant::AfterForgotten => Invariant::Dependency,
             Plant::MemberForgotten | Plant::GroupsPruned => Invariant::Group,
             Plant::OutcomeForged => Invariant::External,
+            Plant::StartedEarly | Plant::OnceForgotten => Invariant::Once,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
             Plant::CreditRaised => Invariant::Credit,

@@ -127,6 +127,8 @@ pub(crate) struct Wanted {
     /// Milliseconds from now; may be negative.
     pub run_in_ms: Option<i64>,
     pub retry: Option<RetryPolicy>,
+    #[serde(default)]
+    pub at_most_once: bool,
     pub timeouts: Timeouts,
     pub on_duplicate: OnDuplicate,
     pub reuse_max_age_ms: Option<u64>,
@@ -161,7 +163,11 @@ impl Wanted {
             windows: calendar::windows(self.windows),
             priority: self.priority,
             run_at,
-            retry: self.retry,
+            retry: if self.at_most_once {
+                Some(self.retry.unwrap_or_else(RetryPolicy::named).at_most_once())
+            } else {
+                self.retry
+            },
             throttle_factor: WEIGHTS[usize::try_from(self.number % 7).unwrap_or(0)],
             timeouts: self.timeouts,
             on_duplicate: self.on_duplicate,
@@ -339,6 +345,7 @@ impl Writer {
                 (3, Some(-5_000)),
             ]),
             retry: retry(random),
+            at_most_once: Random::named(self.seed, &[92, self.number]).percent(12),
             timeouts: timeouts(&mut named),
             on_duplicate: random.weighted(&[
                 (4, OnDuplicate::Join),
@@ -418,5 +425,5 @@ fn retry(random: &mut Random) -> Option<RetryPolicy> {
         _ => OutcomeSet::of(&[Outcome::Failed, Outcome::Crashed, Outcome::TimedOut]),
     };
     let max_attempts = *random.pick(&[1, 2, 3, 5]);
-    random.percent(60).then_some(RetryPolicy { max_attempts, backoff, on })
+    random.percent(60).then_some(RetryPolicy { max_attempts, backoff, on, at_most_once: false })
 }

@@ -67,6 +67,8 @@ pub(crate) struct Sim {
     stuck_wall: Option<Time>,
     latest_wall: Time,
     counted: Option<Counts>,
+    /// Jobs that were removed from the store, while the kernel has no reply yet.
+    pub leaving: u64,
 }
 
 impl Sim {
@@ -105,6 +107,7 @@ impl Sim {
             stuck_wall: None,
             latest_wall: Time::EPOCH,
             counted: None,
+            leaving: 0,
         };
         sim.plan();
         sim
@@ -257,6 +260,9 @@ impl Sim {
         self.checker.counted(&told, self.latest_wall);
         let in_use = kernel.workers_in_use();
         self.checker.in_use(&in_use);
+        if let Some((kept, _)) = kernel.kept(0) {
+            self.checker.kept(kept, self.leaving);
+        }
         let groups = kernel.groups_counted();
         self.checker.groups_counted(&groups);
     }
@@ -338,6 +344,7 @@ impl Sim {
         self.epoch += 1;
         self.commits.clear();
         self.asks.clear();
+        self.leaving = 0;
         self.faults.stopped = false;
         (self.applies_at, self.told_at) = (0, 0);
         self.vault.crashed();

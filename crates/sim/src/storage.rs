@@ -1,7 +1,7 @@
 //! The store's side of a run: commits are applied in order and with delay, fail, or have an unknown outcome; so do
 //! all other requests.
 
-use jobhall_kernel::{StoreReply, StoreRequest};
+use jobhall_kernel::{StoreReply, StoreRequest, abridge};
 use jobhall_store::{CommitError, Committed, Prune, StoreError, Unit};
 
 use crate::check::Shelf as _;
@@ -127,7 +127,8 @@ impl Sim {
             StoreRequest::Prune(prune) => {
                 let pruned = self.vault.prune(&prune);
                 self.checker.pruned(&self.vault, &prune);
-                if pruned.jobs > 0 {
+                self.leaving += pruned.jobs.len() as u64;
+                if !pruned.jobs.is_empty() {
                     self.tally.add("upkeep", "jobs removed by retention");
                 }
                 if !prune.groups.is_empty() {
@@ -141,14 +142,20 @@ impl Sim {
             StoreRequest::Remove(ticket, jobs) => {
                 let prune = Prune { jobs: jobs.clone(), ..Prune::default() };
                 let pruned = self.vault.prune(&prune);
+                self.leaving += pruned.jobs.len() as u64;
                 self.checker.pruned(&self.vault, &prune);
                 StoreReply::Removed(ticket, jobs, Ok(pruned))
             }
             StoreRequest::Job(id) => {
-                StoreReply::Job(id, Ok((self.vault.row_for_kernel(id), self.vault.attempts(id))))
+                let (job, mut past) = (self.vault.row_for_kernel(id), self.vault.attempts(id));
+                job.iter().for_each(|job| abridge(job, &mut past));
+                StoreReply::Job(id, Ok((job, past)))
             }
-            StoreRequest::Completed(before, limit) => {
-                StoreReply::Completed(Ok(self.vault.completed(before, limit)))
+            StoreRequest::Completed(after, limit) => {
+                StoreReply::Completed(Ok(self.vault.completed(after, limit)))
+            }
+            StoreRequest::Count { round, after, last, except } => {
+                StoreReply::Counted(round, Ok(self.vault.count_completed(after, last, &except)))
             }
             StoreRequest::Jobs(number, ids) => {
                 let rows = ids.into_iter().map(|id| self.vault.row_for_kernel(id)).collect();
@@ -170,6 +177,7 @@ impl Sim {
             StoreRequest::Remove(ticket, jobs) => StoreReply::Removed(ticket, jobs, Err(error.clone())),
             StoreRequest::Job(id) => StoreReply::Job(id, Err(message)),
             StoreRequest::Completed(..) => StoreReply::Completed(Err(message)),
+            StoreRequest::Count { round, .. } => StoreReply::Counted(round, Err(message)),
             StoreRequest::Jobs(number, _) => StoreReply::Jobs(number, Err(message)),
             StoreRequest::Members(number, _) => StoreReply::Members(number, Err(message)),
             StoreRequest::Emptied(..) => StoreReply::Emptied(Err(message)),
@@ -179,6 +187,9 @@ impl Sim {
     pub fn served(&mut self, told: StoreReply) {
         if let StoreReply::Job(id, _) = &told {
             self.checker.has_read(*id);
+        }
+        if let StoreReply::Pruned(_, Ok(pruned)) | StoreReply::Removed(_, _, Ok(pruned)) = &told {
+            self.leaving = self.leaving.saturating_sub(pruned.jobs.len() as u64);
         }
         let now = self.now();
         if let Some(kernel) = &mut self.kernel {
@@ -194,6 +205,7 @@ fn is_read(asked: &StoreRequest) -> bool {
         asked,
         StoreRequest::Job(_)
             | StoreRequest::Completed(..)
+            | StoreRequest::Count { .. }
             | StoreRequest::Jobs(..)
             | StoreRequest::Members(..)
             | StoreRequest::Emptied(..)

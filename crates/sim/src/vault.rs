@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jobhall_core::retention::Completed;
 use jobhall_core::{
     Group, GroupId, Job, JobId, JobSpec, JobStatus, Key, PastAttempt, State, Time, TypeConfig,
 };
 use jobhall_store::{
-    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Link, Member, Memory, Prune, Pruned,
-    Setting, SettingKind, Unit,
+    Block, BlockChange, Change, Committed, CompletedPage, Conflict, Done, FeedPage, JobCounts, Link, Member,
+    Memory, Prune, Pruned, Setting, SettingKind, Unit,
 };
 
 use crate::check::Shelf;
@@ -208,6 +207,7 @@ impl Vault {
                 let succeeded = all.iter().filter(|other| matches!(other.status.state, State::Succeeded(_)));
                 spec.after = succeeded.map(|other| other.id).take(1).collect();
             }
+            Some(Plant::OnceForgotten) => spec.retry.at_most_once = false,
             Some(Plant::NeverReleased) if blocked => {
                 spec.after = spec.after.iter().copied().chain([job.id]).collect();
             }
@@ -235,8 +235,12 @@ impl Vault {
         members
     }
 
-    pub fn completed(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
-        self.store.completed_now(before, limit)
+    pub fn completed(&self, after: Option<JobId>, limit: usize) -> CompletedPage {
+        self.store.completed_now(after, limit)
+    }
+
+    pub fn count_completed(&self, after: Option<JobId>, last: JobId, except: &[JobId]) -> JobCounts {
+        self.store.count_completed_now(after, last, except)
     }
 
     pub fn group(&self, id: GroupId) -> Option<(Group, Vec<Member>)> {

@@ -2,6 +2,7 @@
 //! reports.
 
 mod external;
+mod once;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +54,9 @@ struct Run {
     params: String,
     /// Whether it waits for sub-jobs.
     waits: bool,
+    /// What it does once it is started, with delays; none after that. Only the work of a job that runs at most once
+    /// starts later than its assignment.
+    unstarted: Option<Vec<(u64, Step)>>,
 }
 
 #[derive(Debug)]
@@ -145,8 +149,9 @@ impl Sim {
             for attempt in runs {
                 let Some(run) = self.workers[at].runs.get_mut(&attempt) else { continue };
                 run.report = passed(attempt);
-                // A waiting attempt continues when it is notified, and not before.
-                if !run.waits {
+                // A waiting attempt continues when it is notified, and one that is not started when its accept is
+                // answered.
+                if !run.waits && run.unstarted.is_none() {
                     self.worker_later(at, status, 3_000, Step::Report(attempt));
                 }
             }
@@ -188,7 +193,9 @@ impl Sim {
         self.tally.add("workers", "died");
         self.workers[at].status += 1;
         let runs = std::mem::take(&mut self.workers[at].runs);
-        for (attempt, Run { lease, report, .. }) in runs {
+        for (attempt, Run { lease, report, .. }) in
+            runs.into_iter().filter(|(_, run)| run.unstarted.is_none())
+        {
             let mut roll = self.roll(&[22, attempt.job.get(), u64::from(attempt.claim)]);
             if roll.percent(50) && !self.calm {
                 let worker = self.workers[at].name.clone();
@@ -292,6 +299,14 @@ impl Sim {
         let Some((worker, lease)) = self.workers[at].word(attempt) else { return };
         let status = self.workers[at].status;
         match step {
+            Step::Accept(_) if self.workers[at].runs[&attempt].unstarted.is_some() => {
+                self.ask_as(
+                    at,
+                    Request::Accept { of: AttemptRef { worker, attempt, lease } },
+                    Purpose::Accept(attempt),
+                );
+                self.worker_later(at, status, PATIENCE_MS, Step::Accept(attempt));
+            }
             Step::Accept(_) => {
                 self.ask_as(
                     at,
@@ -380,13 +395,15 @@ impl Sim {
         }
         let report = crate::manner::report(task);
         self.tally.add("reports", format!("{} {}", report.outcome(), crate::manner::verdict(&report)));
-        let (params, waits) = (params.to_owned(), false);
-        self.workers[at].runs.insert(attempt, Run { lease, report, params, waits });
-        let status = self.workers[at].status;
-        for (in_ms, step) in manner.steps(task) {
-            if let Some(step) = external::step(step, assignment.external) {
-                self.worker_later(at, status, in_ms, step);
-            }
+        let external = |(in_ms, step)| Some((in_ms, external::step(step, assignment.external)?));
+        let steps: Vec<_> = manner.steps(task).into_iter().filter_map(external).collect();
+        let (params, waits, unstarted) = (params.to_owned(), false, None);
+        self.workers[at].runs.insert(attempt, Run { lease, report, params, waits, unstarted });
+        if assignment.spec.retry.at_most_once {
+            self.take_once(at, attempt, steps);
+        } else {
+            let status = self.workers[at].status;
+            steps.into_iter().for_each(|(in_ms, step)| self.worker_later(at, status, in_ms, step));
         }
         if assignment.external {
             self.complete_external(assignment);
@@ -423,7 +440,7 @@ impl Sim {
         self.tally.add("workers", if obeys { "obeyed a cancel" } else { "ignored a cancel" });
         let status = self.workers[at].status;
         if let Some(run) = self.workers[at].runs.get_mut(&attempt).filter(|_| obeys) {
-            (run.report, run.waits) = (Report::Cancelled, false);
+            (run.report, run.waits, run.unstarted) = (Report::Cancelled, false, None);
             self.worker_later(at, status, roll.below(500), Step::Report(attempt));
         }
     }
@@ -458,7 +475,11 @@ impl Sim {
             (Purpose::Wait(attempt), Ok(Answer::Waited(Waited { over: true, .. }))) => {
                 self.goes_on(at, attempt);
             }
-            (Purpose::Word(attempt) | Purpose::Wait(attempt), Err(Rejected::LeaseLost(_))) => {
+            (Purpose::Accept(attempt), Ok(_)) => self.start_once(at, attempt),
+            (
+                Purpose::Word(attempt) | Purpose::Accept(attempt) | Purpose::Wait(attempt),
+                Err(Rejected::LeaseLost(_)),
+            ) => {
                 self.workers[at].runs.remove(&attempt);
             }
             _ => {}

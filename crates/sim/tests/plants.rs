@@ -66,4 +66,6 @@ planted! {
     outcomes_that_nobody_told => OutcomeForged,
     time_outs_without_grace => NoGrace,
     waits_that_nobody_ends => NeverResumed,
+    work_that_starts_before_its_accept_is_answered => StartedEarly,
+    a_start_that_forgets_what_runs_at_most_once => OnceForgotten,
 }

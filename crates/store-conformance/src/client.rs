@@ -108,6 +108,11 @@ impl<'a> Client<'a> {
         self.decide(job, &event)
     }
 
+    /// The end of its worker's session.
+    pub(crate) fn lease_end(&self, job: &Job) -> Change {
+        self.decide(job, &Event::LeaseEnd { retry: &job.spec.retry })
+    }
+
     /// A stored job that a worker holds.
     pub(crate) fn held(&self, key: Option<&str>) -> Job {
         let job = self.put(self.fresh(key));

@@ -75,7 +75,7 @@ pub fn assert_golden(path: &Path, text: &str) {
 }
 
 fn settings(store: &dyn Store) -> Vec<Row> {
-    let settings = wait(store.settings()).expect("the settings");
+    let settings = wait(store.settings(None)).expect("the settings");
     let rows = settings.into_iter().map(|setting| {
         Row::new(format!("setting {} {}", setting.kind.as_str(), setting.name))
             .with("rev", setting.rev)

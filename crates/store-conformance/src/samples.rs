@@ -38,6 +38,7 @@ pub(crate) fn patient() -> RetryPolicy {
         max_attempts: 3,
         backoff: Backoff::Constant { ms: 10 },
         on: OutcomeSet::of(&[Outcome::Failed, Outcome::Crashed, Outcome::TimedOut]),
+        at_most_once: false,
     }
 }
 

@@ -67,6 +67,10 @@ faults! {
     old_params: KeepsOldParams, by rule "attempts::params_are_replaced_by_a_change" and model;
     stopping_at_a_refusal: StopsAtARefusal, by rule "commit::a_refused_unit_leaves_the_others_standing" and model;
     ignored_setting_revs: IgnoresSettingRevs, by rule "settings::a_setting_decided_on_another_rev_is_refused" and model;
+    ignored_record_revs: IgnoresRecordRevs, by rule "records::a_record_decided_on_another_rev_is_refused" and model;
+    lost_record_writes: IgnoresRecordRevs, by rule "concurrency::sixty_four_writers_on_sixteen_records_lose_no_write";
+    forgotten_record_groups: ForgetsRecordGroups, by rule "records::a_record_belongs_to_a_group" and model;
+    pruned_young_records: PrunesYoungRecords, by rule "records::a_prune_takes_old_records_of_its_kind" and model;
     ignored_group_revs: IgnoresGroupRevs, by rule "groups::l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev" and model;
     ignored_joinable: IgnoresJoinable, by rule "groups::a_closed_group_refuses_members" and model;
     forgotten_groups: ForgetsGroups, by rule "groups::l21_the_jobs_of_a_group_are_found" and model;
@@ -78,5 +82,7 @@ faults! {
     forgotten_specs: ForgetsSpecs, by rule "attempts::wanted_specs_come_back_in_order" and model;
     one_conflict: TellsOneConflict, by rule "stages::checks_settings_and_revs_are_listed_together" and model;
     closed_blocks: KeepsClosedBlocks, by rule "blocks::a_closed_block_is_gone" and model;
-    wrong_order: CompletedOldestFirst, by rule "reads::completed_jobs_come_newest_first_in_pages" and model;
+    wrong_order: CompletedNewestFirst, by rule "reads::completed_jobs_come_oldest_first_in_pages" and model;
+    every_success_newest: EverySuccessIsNewest, by rule "reads::the_newest_success_of_a_key_is_marked" and model;
+    counted_too_many: CountsExceptedJobs, by rule "reads::completed_jobs_are_counted_in_ranges" and model;
 }

@@ -21,6 +21,7 @@ use jobhall_store::{Committed, Done, Excerpt, KeyPlace, News, Unit, key_place, p
 
 use crate::error::{PgError, damaged};
 use crate::lives::{Lives, key_of};
+use crate::records;
 use crate::row::number;
 use crate::spec::Specs;
 use crate::wire::{Step, Wire};
@@ -82,10 +83,11 @@ pub(crate) fn believed(calls: &[Vec<Unit>], numbers: Numbers) -> Result<Option<P
 
 /// Whether a unit consists of changes and inserts only, as nearly all do.
 fn is_plain(unit: &Unit) -> bool {
-    let Unit { checks, changes, inserts, settings, groups, .. } = unit;
+    let Unit { checks, changes, inserts, settings, groups, records, .. } = unit;
     checks.is_empty()
         && settings.is_empty()
         && groups.is_empty()
+        && records.is_empty()
         && changes.iter().all(|change| !change.want_spec && key_place(&change.status.state) != KeyPlace::Next)
         && inserts.iter().all(|insert| {
             insert.reuse_since.is_none() && key_place(&insert.job.status.state) != KeyPlace::Next
@@ -231,7 +233,26 @@ impl Decided {
         push_inserts(&mut steps, &inserts, &specs, &replaced)?;
         let pairs = calls.iter().flatten().zip(self.results.iter().flatten());
         let applied: Vec<&Unit> = pairs.filter(|(_, result)| result.is_ok()).map(|(unit, _)| unit).collect();
+        self.push_records(&mut steps, &applied);
         finish(steps, calls, &applied, self.results.clone(), numbers, false)
+    }
+
+    /// The writes of records: each once, in its final state.
+    fn push_records(&self, steps: &mut Vec<Step>, applied: &[&Unit]) {
+        let written = applied.iter().flat_map(|unit| &unit.records);
+        let written: BTreeSet<_> = written.map(|write| (&write.kind, &write.key)).collect();
+        let (puts, gone): (Vec<_>, Vec<_>) = written
+            .into_iter()
+            .map(|name| (name, self.excerpt.record(name.0, name.1)))
+            .partition(|(_, record)| record.is_some());
+        if !gone.is_empty() {
+            steps.push(records::removing(gone.into_iter().map(|(name, _)| name)));
+        }
+        if !puts.is_empty() {
+            steps.push(records::writing(
+                &puts.into_iter().filter_map(|(_, record)| record).collect::<Vec<_>>(),
+            ));
+        }
     }
 
     fn job(&self, id: JobId) -> Result<&jobhall_core::Job, PgError> {

@@ -3,6 +3,7 @@
 mod listen;
 mod tls;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
@@ -19,6 +20,14 @@ use crate::wire::Wire;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum time without an acknowledgement of sent data.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// The host of this URL, if it is on another machine and the connection to it may be unencrypted.
+///
+/// # Errors
+/// The URL is invalid.
+pub fn unencrypted_host(url: &str) -> Result<Option<String>, StoreError> {
+    Ok(Connector::to(url, true)?.unencrypted_host())
+}
 
 #[derive(Clone)]
 pub(crate) struct Connector {
@@ -52,6 +61,19 @@ impl Connector {
             return Err(StoreError::new("failed to read the database url: there is no TLS on a unix socket"));
         }
         Ok(Connector { config, tls, prepares })
+    }
+
+    /// The first host on another machine to which the connection may be unencrypted. `prefer` counts: who is between can
+    /// pretend that the server has no TLS.
+    fn unencrypted_host(&self) -> Option<String> {
+        let hosts = self.config.get_hosts().iter().filter_map(|host| match host {
+            Host::Tcp(name) => Some(name),
+            Host::Unix(_) => None,
+        });
+        let is_local =
+            |name: &str| name == "localhost" || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        let mut elsewhere = hosts.filter(|name| !is_local(name));
+        if self.config.get_ssl_mode() == SslMode::Require { None } else { elsewhere.next().cloned() }
     }
 
     /// The name of the database, for people.
@@ -119,6 +141,22 @@ mod tests {
 
     use super::*;
     use crate::wire::Step;
+
+    #[test]
+    fn audit_l13_an_unencrypted_connection_to_another_machine_is_found() {
+        let found = |url: &str| unencrypted_host(url).expect("a url");
+        for url in ["postgres://db.example/hall", "postgres://u:p@127.0.0.1,db.example/h?sslmode=disable"] {
+            assert_eq!(found(url).as_deref(), Some("db.example"), "{url}");
+        }
+        assert_eq!(found("postgres://10.0.0.5:5433/h?sslmode=prefer").as_deref(), Some("10.0.0.5"));
+        for url in
+            ["postgres://localhost/h", "postgres://127.0.0.1/h", "postgres://[::1]/h", "postgres://%2Frun/h"]
+        {
+            assert_eq!(found(url), None, "{url}");
+        }
+        assert_eq!(found("postgres://db.example/h?sslmode=require"), None);
+        assert_eq!(found("postgres://db.example/h?sslmode=verify-full"), None);
+    }
 
     #[test]
     fn a_writer_whose_begin_failed_writes_nothing() {

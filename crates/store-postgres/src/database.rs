@@ -1,5 +1,7 @@
 //! The database that the nodes of a hall share: opens it, requests its leadership, and lists the other nodes.
 
+mod hall_key;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +20,8 @@ use crate::migrations::{self, Migration};
 use crate::options::Options;
 use crate::row::get;
 use crate::wire::{Step, Wire};
+
+pub use hall_key::{KeyRecord, NewKey};
 
 /// The oldest supported server version.
 const OLDEST: i32 = 140_000;
@@ -192,16 +196,7 @@ impl Database {
         self.look("forget a node", step, |_| Ok(()))
     }
 
-    /// The secret that nodes authenticate each other with: 64 hexadecimal digits, made by the first node.
-    pub fn secret(&self) -> Later<Result<String, StoreError>> {
-        self.look(
-            "read the secret of the hall",
-            || Step::new(include_str!("sql/secret.sql")),
-            |rows| get(rows.first().ok_or_else(|| damaged("hall", "it has no secret"))?, 0),
-        )
-    }
-
-    fn look<T: Send + 'static>(
+    pub(crate) fn look<T: Send + 'static>(
         &self,
         what: &'static str,
         step: impl FnOnce() -> Step + Send + 'static,
@@ -268,11 +263,7 @@ async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreErro
     let rows = wire.ask(Step::new(include_str!("sql/server.sql"))).await.map_err(failed)?;
     let server = rows.first().ok_or_else(|| failed(damaged("server", "it returned no row")))?;
     Server::read(server).map_err(failed)?.suits()?;
-    migrations::run(&wire, list).await?;
-    let secret: [u8; 32] = rand::random();
-    let secret: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-    wire.ask(Step::new(include_str!("sql/put_secret.sql")).with(secret)).await.map_err(failed)?;
-    Ok(())
+    migrations::run(&wire, list).await
 }
 
 /// Whether a pooler in transaction mode is detected: two open connections have the same server process,

@@ -14,6 +14,7 @@ use crate::apply::{attempts, idempotency_keys, links};
 use crate::error::{PgError, damaged};
 use crate::groups;
 use crate::lives::Lives;
+use crate::records;
 use crate::row::{get, number, text};
 use crate::spec::Specs;
 use crate::wire::{Step, Wire};
@@ -85,8 +86,9 @@ impl Import {
             idempotency_keys: count(5)?,
             acts: count(6)?,
             blocks: count(7)?,
+            records: count(8)?,
         };
-        Ok((held, count(8)?))
+        Ok((held, count(9)?))
     }
 
     /// Writes a chunk, reads it back, and compares.
@@ -146,6 +148,7 @@ fn steps(portion: &ExportChunk) -> Result<Vec<Step>, PgError> {
         }
         ExportChunk::IdempotencyKeys(all) => vec![idempotency_keys(&all.iter().collect::<Vec<_>>(), true)?],
         ExportChunk::Acts(all) => vec![acts(all)],
+        ExportChunk::Records(all) => vec![records::writing(&all.iter().collect::<Vec<_>>())],
     })
 }
 

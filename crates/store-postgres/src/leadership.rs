@@ -4,8 +4,8 @@
 //! shorter term, which begins just before the request was sent, by the node's monotonic clock. The node therefore
 //! stops acting as leader before another node can take the leadership, without synchronized clocks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::ClientWrapper;
@@ -47,12 +47,19 @@ pub(crate) struct Term {
     /// Milliseconds from `begun`.
     until_ms: AtomicU64,
     lost: watch::Sender<Option<String>>,
+    /// The error that ended the term; none if the leadership was lost or released.
+    failed: OnceLock<String>,
 }
 
 impl Term {
     /// A term confirmed for a request sent at that time.
     pub(crate) fn new(sent: Instant, term: Duration) -> Term {
-        Term { begun: sent, until_ms: AtomicU64::new(ms(term)), lost: watch::Sender::new(None) }
+        Term {
+            begun: sent,
+            until_ms: AtomicU64::new(ms(term)),
+            lost: watch::Sender::new(None),
+            failed: OnceLock::new(),
+        }
     }
 
     fn confirm(&self, sent: Instant, term: Duration) {
@@ -76,6 +83,19 @@ impl Term {
             lost.get_or_insert_with(|| why.to_owned());
             first
         });
+    }
+
+    /// Ends the term because of an error after which this process cannot continue.
+    pub(crate) fn fail(&self, why: &str) {
+        if self.lost.borrow().is_none() {
+            let _ = self.failed.set(why.to_owned());
+        }
+        self.lose(why);
+    }
+
+    /// The error that ended the term.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
     }
 
     /// Why the term ended, once it has.

@@ -5,7 +5,7 @@
 //!      │                  └──▶ Mine(Postgres): this node runs the engine
 //!      │                            │ commit, take_block, … ──▶ channel ──▶ writer task ──▶ one transaction for all
 //!      │                            │ jobs, feed, …         ──▶ pool of connections
-//!      └── nodes, secret            └ renews the leadership by itself; `lost` resolves when another node has it
+//!      └── nodes, key               └ renews the leadership by itself; `lost` resolves when another node has it
 //! ```
 //!
 //! At most one node leads at any time, according to a row of the database (`migrations/0002_desk.sql`). Every
@@ -26,6 +26,7 @@ mod lives;
 mod migrations;
 mod options;
 mod reads;
+mod records;
 mod row;
 mod shapes;
 mod spec;
@@ -39,16 +40,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, Inbox, JobFilter, JobPage, Later, Link,
-    Member, Prune, Pruned, Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, Inbox, JobCounts,
+    JobFilter, JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter, RecordPage, Setting,
+    SettingKind, Store, StoreError, Unit,
 };
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-pub use database::{Database, Leadership, NodeSeen};
+pub use connect::unencrypted_host;
+pub use database::{Database, KeyRecord, Leadership, NewKey, NodeSeen};
 pub use import::Import;
 pub use leadership::{LeaderSeen, Node};
 pub use options::{Fault, Hook, Options, Point};
@@ -114,6 +116,12 @@ impl Postgres {
         let term = self.term.clone();
         let losing = self.database.home.run(async move { term.lost().await });
         Box::pin(async move { losing.await.unwrap_or_else(|| "the store ended".to_owned()) })
+    }
+
+    /// The error after which this store cannot continue. None while it leads, and after the leadership was lost or
+    /// released.
+    pub fn failure(&self) -> Option<String> {
+        self.term.failure().map(str::to_owned)
     }
 
     /// Releases the leadership after all previous calls, so that another node can take it immediately.
@@ -200,8 +208,8 @@ impl Store for Postgres {
         })
     }
 
-    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
-        self.read(move |reads| Box::pin(async move { reads.attempts_of(id).await }))
+    fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.attempts_of(id, skip, limit).await }))
     }
 
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
@@ -212,8 +220,20 @@ impl Store for Postgres {
         self.read(move |reads| Box::pin(async move { reads.all_blocks().await }))
     }
 
-    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
-        self.read(move |reads| Box::pin(async move { reads.ended(before, limit).await }))
+    fn completed(&self, after: Option<JobId>, limit: usize) -> Later<Result<CompletedPage, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.ended(after, limit).await }))
+    }
+
+    fn count_completed(
+        &self,
+        after: Option<JobId>,
+        last: JobId,
+        except: Vec<JobId>,
+    ) -> Later<Result<JobCounts, StoreError>> {
+        self.read(move |reads| {
+            let except = except.clone();
+            Box::pin(async move { reads.count_ended(after, last, &except).await })
+        })
     }
 
     fn list(
@@ -260,8 +280,27 @@ impl Store for Postgres {
         })
     }
 
-    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
-        self.read(move |reads| Box::pin(async move { reads.all_settings().await }))
+    fn settings(&self, kind: Option<SettingKind>) -> Later<Result<Vec<Setting>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.all_settings(kind).await }))
+    }
+
+    fn records(&self, keys: Vec<(RecordKind, Key)>) -> Later<Result<Vec<Option<Record>>, StoreError>> {
+        self.read(move |reads| {
+            let keys = keys.clone();
+            Box::pin(async move { reads.records_of(&keys).await })
+        })
+    }
+
+    fn record_page(
+        &self,
+        filter: RecordFilter,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Later<Result<RecordPage, StoreError>> {
+        self.read(move |reads| {
+            let (filter, after) = (filter.clone(), after.clone());
+            Box::pin(async move { reads.records_after(&filter, after.as_ref(), limit).await })
+        })
     }
 
     fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {

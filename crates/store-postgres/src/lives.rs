@@ -4,7 +4,7 @@ use jobhall_core::{Job, JobId, JobStatus, Key, Lease, Leased, State, StopWhy, Ti
 use jobhall_store::{KeyPlace, key_place};
 
 use crate::error::PgError;
-use crate::row::{StoredStop, StoredWait, number, to_json};
+use crate::row::{StoredStop, StoredWait, number, stored_progress, to_json};
 use crate::shapes::Shapes;
 use crate::wire::{LeaseBytes, Step};
 
@@ -107,7 +107,7 @@ impl<'a> Lives<'a> {
         let step =
             step.with(self.column(Row::value)).with(self.column(Row::hold)).with(self.column(Row::depends));
         let step = step.with(self.texts(Row::waits)?).with(self.column(Row::waited_ms));
-        Ok(step.with(self.texts(Row::early)?))
+        Ok(step.with(self.texts(Row::early)?).with(self.texts(Row::progress)?))
     }
 
     fn column<T>(&self, of: impl Fn(&Row<'a>) -> T) -> Vec<T> {
@@ -279,6 +279,10 @@ impl<'a> Row<'a> {
 
     fn early(&self) -> Text {
         self.held().and_then(|held| held.early.as_ref()).map(to_json).transpose()
+    }
+
+    fn progress(&self) -> Text {
+        stored_progress(self.lease().map_or(&[], |lease| &lease.progress))
     }
 
     /// Its key, if it has this place on it.

@@ -32,6 +32,11 @@ pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0005_leadership", sql: include_str!("migrations/0005_leadership.sql") },
     Migration { name: "0006_idempotency_keys", sql: include_str!("migrations/0006_idempotency_keys.sql") },
     Migration { name: "0007_words", sql: include_str!("migrations/0007_words.sql") },
+    Migration { name: "0008_hall_key", sql: include_str!("migrations/0008_hall_key.sql") },
+    Migration { name: "0009_submit_sizes", sql: include_str!("migrations/0009_submit_sizes.sql") },
+    Migration { name: "0010_at_most_once", sql: include_str!("migrations/0010_at_most_once.sql") },
+    Migration { name: "0011_records", sql: include_str!("migrations/0011_records.sql") },
+    Migration { name: "0012_progress", sql: include_str!("migrations/0012_progress.sql") },
 ];
 
 /// FNV-1a, 64 bits.

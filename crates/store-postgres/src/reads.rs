@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{GroupId, Job, JobId, Key, Owner, PastAttempt, QueueName, StateName, Time, TypeName};
+use jobhall_core::{
+    GroupId, Job, JobId, Key, Owner, PastAttempt, QueueName, Scope, StateName, Time, TypeName,
+};
 use jobhall_store::{
-    AuditEntry, AuditRow, Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack,
+    AuditEntry, AuditRow, Block, CompletedPage, FeedPage, FeedRow, JobCount, JobCounts, JobFilter, JobPage,
+    Setting, SettingKind, unpack,
 };
 use tokio_postgres::Row;
 
@@ -35,6 +38,11 @@ fn state_bits(states: &[StateName]) -> i64 {
     if bits == 0 { i64::MAX } else { bits }
 }
 
+/// The entries of a scope, separated by commas; none if it has every queue.
+fn queues(scope: &Scope) -> Option<String> {
+    (!scope.is_all()).then(|| scope.entries().collect::<Vec<_>>().join(","))
+}
+
 /// A count of rows as a limit.
 pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
@@ -55,9 +63,15 @@ impl Reads<'_> {
     }
 
     /// The ended attempts of a job.
-    pub(crate) async fn attempts_of(&self, id: JobId) -> Result<Vec<PastAttempt>, PgError> {
+    pub(crate) async fn attempts_of(
+        &self,
+        id: JobId,
+        skip: usize,
+        at_most: usize,
+    ) -> Result<Vec<PastAttempt>, PgError> {
         let step = Step::new(include_str!("sql/attempts.sql")).with(number(id));
-        self.0.ask(step).await?.iter().map(row::attempt).collect()
+        let rows = self.0.ask(step.with(limit(at_most)).with(limit(skip))).await?;
+        rows.iter().rev().map(row::attempt).collect()
     }
 
     pub(crate) async fn all_blocks(&self) -> Result<Vec<Block>, PgError> {
@@ -103,14 +117,29 @@ impl Reads<'_> {
         self.0.ask(step.with(limit(at_most))).await?.iter().map(row::job).collect()
     }
 
-    /// Completed jobs, newest id first.
-    pub(crate) async fn ended(
+    /// The completed ones among the next jobs.
+    pub(crate) async fn ended(&self, after: Option<JobId>, at_most: usize) -> Result<CompletedPage, PgError> {
+        let step = Step::new(include_str!("sql/select_completed.sql")).with(after.map_or(0, number));
+        let rows = self.0.ask(step.with(limit(at_most))).await?;
+        let last = rows.last().map(|found| Ok::<_, PgError>((row::job_id(found, 0)?, row::time(found, 5)?)));
+        let completed = rows.iter().map(completed).filter_map(Result::transpose);
+        Ok(CompletedPage { jobs: completed.collect::<Result<_, _>>()?, last: last.transpose()? })
+    }
+
+    pub(crate) async fn count_ended(
         &self,
-        before: Option<JobId>,
-        at_most: usize,
-    ) -> Result<Vec<Completed>, PgError> {
-        let step = Step::new(include_str!("sql/select_completed.sql")).with(before.map_or(i64::MAX, number));
-        self.0.ask(step.with(limit(at_most))).await?.iter().map(completed).collect()
+        after: Option<JobId>,
+        last: JobId,
+        except: &[JobId],
+    ) -> Result<JobCounts, PgError> {
+        let except: Vec<i64> = except.iter().copied().map(number).collect();
+        let step = Step::new(include_str!("sql/count_completed.sql")).with(after.map_or(0, number));
+        let rows = self.0.ask(step.with(number(last)).with(except)).await?;
+        let mut counts = rows.iter().map(job_count).collect::<Result<Vec<_>, _>>()?;
+        counts.sort();
+        let rows = self.0.ask(Step::new(include_str!("sql/next_id.sql")).with(number(last))).await?;
+        let next = rows.first().map(|found| row::job_id_or_null(found, 0)).transpose()?.flatten();
+        Ok(JobCounts { counts, next })
     }
 
     /// Jobs that match the filter, newest id first, within one range of ids.
@@ -120,6 +149,9 @@ impl Reads<'_> {
         before: Option<JobId>,
         at_most: usize,
     ) -> Result<JobPage, PgError> {
+        if let Some(key) = filter.only_key() {
+            return self.page_of_key(key, before, at_most).await;
+        }
         let Some((lowest, highest)) = self.id_span().await? else {
             return Ok(JobPage { jobs: Vec::new(), next: None });
         };
@@ -133,11 +165,26 @@ impl Reads<'_> {
             step.with(filter.created_after.map(Time::as_ms)).with(filter.created_before.map(Time::as_ms));
         let step = step.with(filter.group.map(|group| group.get().cast_signed()));
         let step = step.with(filter.owner.as_ref().map(Owner::as_str));
-        let rows = self.0.ask(step.with(filter.tag.as_ref().map(|tag| format!("\"{tag}\"")))).await?;
+        let step = step.with(filter.tag.as_ref().map(|tag| format!("\"{tag}\"")));
+        let rows = self.0.ask(step.with(queues(&filter.scope))).await?;
         let jobs = rows.iter().map(row::job).collect::<Result<Vec<_>, _>>()?;
         let seen_to =
             if jobs.len() < at_most { from } else { jobs.last().map_or(below, |job| number(job.id)) };
         let next = JobId::new(seen_to.cast_unsigned()).ok().filter(|_| seen_to > lowest);
+        Ok(JobPage { jobs, next })
+    }
+
+    /// Jobs of a (type, key), newest id first.
+    async fn page_of_key(
+        &self,
+        (job_type, key): (&TypeName, &Key),
+        before: Option<JobId>,
+        at_most: usize,
+    ) -> Result<JobPage, PgError> {
+        let step = Step::new(select_job!("sql/list_key.sql")).with(job_type.as_str()).with(key.as_str());
+        let rows = self.0.ask(step.with(before.map_or(i64::MAX, number)).with(limit(at_most))).await?;
+        let jobs = rows.iter().map(row::job).collect::<Result<Vec<_>, _>>()?;
+        let next = jobs.last().map(|job| job.id).filter(|_| jobs.len() >= at_most);
         Ok(JobPage { jobs, next })
     }
 
@@ -148,8 +195,10 @@ impl Reads<'_> {
         Ok(lowest.zip(highest))
     }
 
-    pub(crate) async fn all_settings(&self) -> Result<Vec<Setting>, PgError> {
-        let rows = self.0.ask(Step::new(include_str!("sql/settings.sql"))).await?;
+    pub(crate) async fn all_settings(&self, kind: Option<SettingKind>) -> Result<Vec<Setting>, PgError> {
+        let (first, last) = kind.map_or(("", "~"), |kind| (kind.as_str(), kind.as_str()));
+        let step = Step::new(include_str!("sql/settings.sql")).with(first).with(last);
+        let rows = self.0.ask(step).await?;
         rows.iter().map(setting).collect()
     }
 
@@ -174,15 +223,29 @@ impl Reads<'_> {
     }
 }
 
-fn completed(found: &Row) -> Result<Completed, PgError> {
-    Ok(Completed {
+/// A row of `select_completed.sql`; none if the job is open.
+fn completed(found: &Row) -> Result<Option<Completed>, PgError> {
+    if !row::state_name(found, 1)?.is_terminal() {
+        return Ok(None);
+    }
+    Ok(Some(Completed {
         id: row::job_id(found, 0)?,
-        job_type: row::job_type(row::text(found, 1)?)?,
-        key: row::text_or_null(found, 2)?.map(row::key).transpose()?,
-        succeeded: row::state_name(found, 3)? == StateName::Succeeded,
-        ended_at: row::time(found, 4)?,
-        parent: row::job_id_or_null(found, 5)?,
-        group: row::job_id_or_null(found, 6)?.map(GroupId::of),
+        job_type: row::job_type(row::text(found, 3)?)?,
+        queue: row::queue(row::text(found, 4)?)?,
+        created_at: row::time(found, 5)?,
+        ended_at: row::time(found, 2)?,
+        newest_success: get(found, 8)?,
+        parent: row::job_id_or_null(found, 6)?,
+        group: row::job_id_or_null(found, 7)?.map(GroupId::of),
+    }))
+}
+
+/// A row of `count_completed.sql`.
+fn job_count(found: &Row) -> Result<JobCount, PgError> {
+    Ok(JobCount {
+        job_type: row::job_type(row::text(found, 0)?)?,
+        queue: row::queue(row::text(found, 1)?)?,
+        jobs: get::<i64>(found, 2)?.cast_unsigned(),
     })
 }
 

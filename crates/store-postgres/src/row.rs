@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Again, Blocked, Failure, Job, JobId, JobStatus, Json, Key, Lease, LeaseId, Leased, Outcome, PastAttempt,
-    State, StateName, StopRequest, StopWhy, Success, Time, TypeName, Unsuccessful, WaitFor, Waiting,
-    WorkerName,
+    Again, Blocked, Failure, Indicator, Job, JobId, JobStatus, Json, Key, Lease, LeaseId, Leased, Outcome,
+    PastAttempt, QueueName, State, StateName, StopRequest, StopWhy, Success, Time, TypeName, Unsuccessful,
+    WaitFor, Waiting, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
@@ -67,7 +67,7 @@ pub(crate) fn job(row: &Row) -> Result<Job, PgError> {
         again: text_or_null(row, 19)?.map(|params| Box::new(Again { params: Json::trusted(params) })),
         state: state(row)?,
     };
-    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), status })
+    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 28)?), status })
 }
 
 fn state(row: &Row) -> Result<State, PgError> {
@@ -135,6 +135,7 @@ fn lease(row: &Row) -> Result<Option<Lease>, PgError> {
         accepted_at: time_or_null(row, 13)?,
         started_at: time_or_null(row, 14)?,
         waited_ms: get::<Option<i64>>(row, 25)?.unwrap_or(0).cast_unsigned(),
+        progress: progress(row, 27)?,
     }))
 }
 
@@ -151,7 +152,18 @@ pub(crate) fn attempt(row: &Row) -> Result<PastAttempt, PgError> {
         ended_at: time(row, 6)?,
         outcome: outcome(row, 7)?,
         failure: from_json("error", text(row, 8)?)?,
+        progress: progress(row, 9)?,
     })
+}
+
+/// None if nothing was reported.
+pub(crate) fn stored_progress(progress: &[Indicator]) -> Result<Option<String>, PgError> {
+    (!progress.is_empty()).then(|| to_json(&progress)).transpose()
+}
+
+fn progress(row: &Row, column: usize) -> Result<Box<[Indicator]>, PgError> {
+    let text = text_or_null(row, column)?;
+    text.map_or(Ok(Box::default()), |text| from_json("progress", text))
 }
 
 fn code(row: &Row, column: usize) -> Result<usize, PgError> {
@@ -172,6 +184,10 @@ fn outcome(row: &Row, column: usize) -> Result<Outcome, PgError> {
 
 pub(crate) fn job_type(text: &str) -> Result<TypeName, PgError> {
     TypeName::new(text).map_err(|error| damaged("type", error))
+}
+
+pub(crate) fn queue(text: &str) -> Result<QueueName, PgError> {
+    QueueName::new(text).map_err(|error| damaged("queue", error))
 }
 
 pub(crate) fn key(text: &str) -> Result<Key, PgError> {

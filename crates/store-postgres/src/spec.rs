@@ -100,7 +100,8 @@ impl<'a> Specs<'a> {
         let step = step.with(self.column(|row| row.spec.copy_of.map(number)));
         let step = step.with(self.column(|row| row.spec.owner.as_ref().map(Owner::as_str)));
         let step = step.with(self.texts(|spec| spec.tags.iter().map(Tag::as_str).collect::<Vec<_>>())?);
-        Ok(step.with(self.column(|row| row.spec.schedule.as_ref().map(ScheduleName::as_str))))
+        let step = step.with(self.column(|row| row.spec.schedule.as_ref().map(ScheduleName::as_str)));
+        Ok(step.with(self.column(|row| row.spec.retry.at_most_once.then_some(true))))
     }
 
     fn column<T>(&self, of: impl Fn(&Asked<'a>) -> T) -> Vec<T> {
@@ -186,7 +187,7 @@ pub(crate) fn spec(row: &Row, first: usize) -> Result<JobSpec, PgError> {
         queue: QueueName::new(text(row, first + 2)?).map_err(|error| damaged("queue", error))?,
         needs: Needs::parse(text(row, first + 3)?).map_err(|error| damaged("needs", error))?,
         priority: get(row, first + 4)?,
-        retry: retry(row, first + 5)?,
+        retry: RetryPolicy { at_most_once: flag(row, first + 28)?, ..retry(row, first + 5)? },
         created_at: time(row, first + 10)?,
         retry_of: job_id_or_null(row, first + 11)?,
         params: Json::trusted(text(row, first + 12)?),
@@ -237,7 +238,7 @@ fn retry(row: &Row, first: usize) -> Result<RetryPolicy, PgError> {
     let set: i16 = get(row, first + 4)?;
     let on: Vec<_> = Outcome::ALL.into_iter().filter(|&outcome| set & 1 << outcome as i16 != 0).collect();
     let max_attempts = u16::try_from(get::<i32>(row, first)?).map_err(|error| damaged("attempts", error))?;
-    Ok(RetryPolicy { max_attempts, backoff, on: OutcomeSet::of(&on) })
+    Ok(RetryPolicy { max_attempts, backoff, on: OutcomeSet::of(&on), at_most_once: false })
 }
 
 fn ms_or_null(row: &Row, column: usize) -> Result<Option<u64>, PgError> {

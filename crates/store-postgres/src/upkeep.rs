@@ -1,7 +1,7 @@
 //! Blocks of ids, and the deletes of maintenance.
 
 use jobhall_core::{GroupId, JobId, Time};
-use jobhall_store::{Block, BlockChange, Prune, Pruned};
+use jobhall_store::{Block, BlockChange, Prune, Pruned, RemovedJob};
 use tokio_postgres::Row;
 
 use crate::error::{PgError, damaged};
@@ -39,7 +39,8 @@ pub(crate) async fn remove(wire: &Wire<'_>, prune: &Prune) -> Result<Pruned, PgE
     let mut pruned = Pruned::default();
     if !prune.jobs.is_empty() {
         let jobs: Vec<i64> = prune.jobs.iter().copied().map(number).collect();
-        pruned.jobs = count(wire, Step::new(include_str!("sql/prune_job.sql")).with(jobs)).await?;
+        let rows = wire.ask(Step::new(include_str!("sql/prune_job.sql")).with(jobs)).await?;
+        pruned.jobs = rows.iter().map(removed).collect::<Result<_, _>>()?;
     }
     if !prune.groups.is_empty() {
         let groups: Vec<i64> = prune.groups.iter().map(|id: &GroupId| id.get().cast_signed()).collect();
@@ -49,7 +50,20 @@ pub(crate) async fn remove(wire: &Wire<'_>, prune: &Prune) -> Result<Pruned, PgE
     let keys = include_str!("sql/prune_idempotency_keys.sql");
     pruned.idempotency_keys = older(wire, keys, prune.idempotency_keys_before).await?;
     pruned.audit = older(wire, include_str!("sql/prune_audit.sql"), prune.audit_before).await?;
+    for (kind, before) in &prune.records {
+        let step = Step::new(include_str!("sql/prune_records.sql")).with(kind.as_str()).with(before.as_ms());
+        pruned.records += count(wire, step).await?;
+    }
     Ok(pruned)
+}
+
+/// A row of `prune_job.sql`.
+fn removed(found: &Row) -> Result<RemovedJob, PgError> {
+    Ok(RemovedJob {
+        id: row::job_id(found, 0)?,
+        job_type: row::job_type(row::text(found, 1)?)?,
+        queue: row::queue(row::text(found, 2)?)?,
+    })
 }
 
 async fn older(wire: &Wire<'_>, sql: &'static str, before: Option<Time>) -> Result<u64, PgError> {

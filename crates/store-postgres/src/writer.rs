@@ -145,7 +145,7 @@ impl Writer {
             }
             Call::Prune(prune, reply) => {
                 let done = self.line.transact(&Work::Prune(&prune)).await;
-                drop(reply.send(done.and_then(|outcome| pruned(&outcome))));
+                drop(reply.send(done.and_then(pruned)));
             }
             Call::Leave(reply) => {
                 self.line.leave().await;
@@ -194,9 +194,9 @@ fn block(outcome: Outcome, size: u64) -> Result<Block, CommitError> {
     }
 }
 
-fn pruned(outcome: &Outcome) -> Result<Pruned, CommitError> {
+fn pruned(outcome: Outcome) -> Result<Pruned, CommitError> {
     match outcome {
-        Outcome::Pruned(pruned) => Ok(*pruned),
+        Outcome::Pruned(pruned) => Ok(pruned),
         _ => Err(nothing()),
     }
 }

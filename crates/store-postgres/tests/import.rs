@@ -137,10 +137,10 @@ fn assert_alike(one: &dyn Store, other: &dyn Store, last: u64) {
             );)*
         };
     }
-    alike!(jobs(ids.clone()), blocks(), settings(), open_jobs(None, ALL), completed(None, ALL));
+    alike!(jobs(ids.clone()), blocks(), settings(None), open_jobs(None, ALL), completed(None, ALL));
     alike!(group_page(None, ALL, false), group_page(None, ALL, true), links(None, ALL), audit(None, ALL));
     for &n in &ids {
-        alike!(attempts(n), members(GroupId::of(n), None, ALL));
+        alike!(attempts(n, 0, ALL), members(GroupId::of(n), None, ALL));
     }
 }
 

@@ -130,6 +130,24 @@ fn what_is_wrong_with_a_request_is_told_at_once() {
     }
 }
 
+/// A call that is committed must be one that the server makes a job of: the limits are the same.
+#[test]
+fn audit_l5_needs_and_uses_have_the_limit_of_the_server() {
+    let shared = Cluster::shared();
+    let target = shared.database();
+    Database::open(Options::new(target.url())).unwrap();
+    target.sql(SAID);
+    let limit = jobhall_core::needs::TEXT_BYTES_MAX;
+    for field in ["needs", "uses"] {
+        let call = |bytes: usize| format!("jobhall.submit('a', {field} => repeat('a', {bytes}))");
+        let said = target.sql(&format!("SELECT public.said($$SELECT {}$$)", call(limit + 1)));
+        let expected = format!("{field} has {} bytes, the limit is {limit}", limit + 1);
+        assert!(said.starts_with(&expected), "{said}");
+        target.sql(&format!("SELECT {}", call(limit)));
+    }
+    assert_eq!(target.sql("SELECT count(*) FROM jobhall.inbox"), "2");
+}
+
 #[test]
 fn a_moment_is_never_earlier_than_asked_for() {
     let shared = Cluster::shared();

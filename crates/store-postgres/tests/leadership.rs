@@ -11,7 +11,7 @@ use fixture::{
     Database, Leadership, Options, Postgres, inserting, node, present, queued, take_as, wait, wait_until,
 };
 use jobhall_store::{CommitError, SettingKind, SettingWrite, Store, Unit};
-use jobhall_store_postgres::{Fault, Point};
+use jobhall_store_postgres::{Fault, NewKey, Point};
 use jobhall_throwaway::{Cluster, Shared};
 
 /// A term long enough for any machine.
@@ -178,7 +178,7 @@ fn a_commit_under_way_is_waited_for_and_never_skipped() {
         Leadership::Mine(store) => store,
         Leadership::Theirs(_) => Arc::new(take_as(&two, "two")),
     };
-    assert_eq!(wait(two.settings()).unwrap().len(), 1);
+    assert_eq!(wait(two.settings(None)).unwrap().len(), 1);
     assert!(matches!(insert(&one, 1), Err(CommitError::Stopped { .. })));
 }
 
@@ -220,16 +220,29 @@ fn a_leadership_is_renewed_by_itself() {
     assert_eq!(wait(store.lost()), "another node leads now", "a renewal learns it without any commit");
 }
 
+fn new_key(id: &str, replaces: Option<(&str, i64)>) -> NewKey {
+    let replaces = replaces.map(|(id, until)| (id.to_owned(), until));
+    NewKey { id: id.to_owned(), host: "box".to_owned(), path: format!("/data/{id}"), replaces }
+}
+
 #[test]
-fn the_secret_of_the_hall_is_made_once() {
+fn the_first_key_of_a_hall_is_recorded_and_only_its_successor_replaces_it() {
     let (_shared, database) = setup();
-    let opening = |url: String| thread::spawn(move || Database::open(Options::new(url)).unwrap());
-    let both = [opening(database.url()), opening(database.url())];
-    let both = both.map(|opening| wait(opening.join().unwrap().secret()).unwrap());
-    assert_eq!(both[0], both[1]);
-    assert!(both[0].len() == 64 && both[0].chars().all(|digit| digit.is_ascii_hexdigit()), "{}", both[0]);
-    let other = _shared.database();
-    assert_ne!(wait(Database::open(Options::new(other.url())).unwrap().secret()).unwrap(), both[0]);
+    let opened = Database::open(Options::new(database.url())).unwrap();
+    let key = || wait(opened.key()).unwrap();
+    let put = |new: NewKey| wait(opened.record_key(new)).unwrap();
+    assert_eq!(key(), None);
+    put(new_key("one", None));
+    put(new_key("other", None));
+    put(new_key("third", Some(("two", 0))));
+    let first = key().unwrap();
+    assert_eq!((first.id.as_str(), first.path.as_str(), first.earlier), ("one", "/data/one", None));
+    assert!(first.host == "box" && first.written_ms > 0);
+    put(new_key("two", Some(("one", i64::from(i32::MAX) * 1_000))));
+    let second = key().unwrap();
+    assert_eq!((second.id.as_str(), second.earlier.as_deref()), ("two", Some("one")));
+    put(new_key("three", Some(("two", 1_000))));
+    assert_eq!(key().unwrap().earlier, None, "its time is over");
 }
 
 /// Maximum wait of the test; an earlier return is due to a notification.

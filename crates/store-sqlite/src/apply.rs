@@ -151,6 +151,9 @@ impl Writes<'_> {
         for (write, wanted) in unit.groups.iter().enumerate() {
             conflicts.extend(self.group_conflict(write, wanted)?);
         }
+        for (write, wanted) in unit.records.iter().enumerate() {
+            conflicts.extend(self.record_conflict(write, wanted)?);
+        }
         Ok(conflicts)
     }
 
@@ -326,6 +329,7 @@ impl Writes<'_> {
             self.record_setting(write)?;
         }
         self.write_groups(unit)?;
+        self.write_records(unit)?;
         for entry in &unit.audit {
             self.record_act(entry)?;
         }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use jobhall_core::{GroupId, Job, JobId};
-use jobhall_store::{ExportChunk, Holdings, Marks, StoreError, StoredIdempotencyKey};
+use jobhall_store::{ExportChunk, Holdings, Marks, Record, StoreError, StoredIdempotencyKey};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
@@ -17,6 +17,7 @@ use crate::migrations;
 use crate::moved;
 use crate::options::Options;
 use crate::reads::limit;
+use crate::records;
 use crate::row;
 use crate::statements::{Reads, sql};
 use crate::submitted;
@@ -36,6 +37,7 @@ enum Stage {
     Links(Option<(JobId, String)>),
     IdempotencyKeys(String, String),
     Acts(Option<u64>),
+    Records(String, String),
     End,
 }
 
@@ -90,6 +92,7 @@ impl Export {
                 idempotency_keys: count(5)?,
                 acts: count(6)?,
                 blocks: count(7)?,
+                records: count(8)?,
             })
         })
     }
@@ -131,7 +134,7 @@ impl Export {
     fn step(&self) -> Result<Option<(ExportChunk, Stage)>, SqlError> {
         let mut reads = Reads::prepare(&self.conn)?;
         Ok(Some(match &self.stage {
-            Stage::Settings => (ExportChunk::Settings(reads.all_settings()?), Stage::Blocks),
+            Stage::Settings => (ExportChunk::Settings(reads.all_settings(None)?), Stage::Blocks),
             Stage::Blocks => (ExportChunk::Blocks(reads.all_blocks()?), Stage::Groups(None)),
             Stage::Groups(before) => {
                 let groups = reads.groups_below(*before, ROWS, false)?;
@@ -143,7 +146,7 @@ impl Export {
                 let next =
                     jobs.last().map_or(Stage::Links(None), |job| Stage::Jobs(job.id.get().cast_signed()));
                 let with_past = jobs.into_iter().map(|job| {
-                    let past = reads.attempts_of(job.id)?;
+                    let past = reads.attempts_of(job.id, 0, usize::MAX)?;
                     Ok((job, past))
                 });
                 (ExportChunk::Jobs(with_past.collect::<Result<_, SqlError>>()?), next)
@@ -162,8 +165,15 @@ impl Export {
             }
             Stage::Acts(before) => {
                 let acts = reads.acts(*before, ROWS)?;
-                let next = acts.last().map_or(Stage::End, |last| Stage::Acts(Some(last.n)));
-                (ExportChunk::Acts(acts), next)
+                let next = acts.last().map(|last| Stage::Acts(Some(last.n)));
+                let first_record = Stage::Records(String::new(), String::new());
+                (ExportChunk::Acts(acts), next.unwrap_or(first_record))
+            }
+            Stage::Records(kind, key) => {
+                let records = self.records(kind, key)?;
+                let next =
+                    records.last().map(|last| Stage::Records(last.kind.to_string(), last.key.to_string()));
+                (ExportChunk::Records(records), next.unwrap_or(Stage::End))
             }
             Stage::End => return Ok(None),
         }))
@@ -182,6 +192,21 @@ impl Export {
             }
         }
         Ok(jobs)
+    }
+
+    fn records(&self, kind: &str, key: &str) -> Result<Vec<Record>, SqlError> {
+        let mut statement = self.conn.prepare_cached(include_str!("sql/export_records.sql"))?;
+        let mut rows = statement.query((kind, key))?;
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while let Some(found) = rows.next()? {
+            let record = records::record(found)?;
+            bytes += record.value.len();
+            records.push(record);
+            if records.len() >= ROWS || bytes >= BYTES {
+                break;
+            }
+        }
+        Ok(records)
     }
 
     fn idempotency_keys(&self, scope: &str, key: &str) -> Result<Vec<StoredIdempotencyKey>, SqlError> {

@@ -24,6 +24,7 @@ mod moved;
 mod options;
 mod readers;
 mod reads;
+mod records;
 mod row;
 mod spec;
 mod statements;
@@ -37,11 +38,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Link, Member,
-    Prune, Pruned, Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, JobCounts, JobFilter,
+    JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter, RecordPage, Setting, SettingKind,
+    Store, StoreError, Unit,
 };
 use tokio::sync::oneshot;
 
@@ -94,10 +95,11 @@ impl Sqlite {
         call: impl FnOnce(oneshot::Sender<Result<T, CommitError>>) -> Call,
     ) -> Later<Result<T, CommitError>> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.calls.as_ref().map(|calls| calls.try_send(call(reply)));
+        let is_full =
+            |calls: &SyncSender<Call>| matches!(calls.try_send(call(reply)), Err(TrySendError::Full(_)));
+        let full = self.calls.as_ref().is_some_and(is_full);
         let shared = self.shared.clone();
         let waiting = self.waiting;
-        let full = matches!(sent, Some(Err(TrySendError::Full(_))));
         Box::pin(async move {
             if full {
                 let message = format!("{waiting} calls are waiting for the disk already");
@@ -159,8 +161,8 @@ impl Store for Sqlite {
         self.readers.read(move |reads| reads.jobs(&ids))
     }
 
-    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
-        self.readers.read(move |reads| reads.attempts_of(id))
+    fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        self.readers.read(move |reads| reads.attempts_of(id, skip, limit))
     }
 
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
@@ -171,8 +173,17 @@ impl Store for Sqlite {
         self.readers.read(|reads| reads.all_blocks())
     }
 
-    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
-        self.readers.read(move |reads| reads.ended(before, limit))
+    fn completed(&self, after: Option<JobId>, limit: usize) -> Later<Result<CompletedPage, StoreError>> {
+        self.readers.read(move |reads| reads.ended(after, limit))
+    }
+
+    fn count_completed(
+        &self,
+        after: Option<JobId>,
+        last: JobId,
+        except: Vec<JobId>,
+    ) -> Later<Result<JobCounts, StoreError>> {
+        self.readers.read(move |reads| reads.count_ended(after, last, &except))
     }
 
     fn list(
@@ -210,8 +221,21 @@ impl Store for Sqlite {
         self.readers.read(move |reads| reads.links_after(after.as_ref(), limit))
     }
 
-    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
-        self.readers.read(|reads| reads.all_settings())
+    fn settings(&self, kind: Option<SettingKind>) -> Later<Result<Vec<Setting>, StoreError>> {
+        self.readers.read(move |reads| reads.all_settings(kind))
+    }
+
+    fn records(&self, keys: Vec<(RecordKind, Key)>) -> Later<Result<Vec<Option<Record>>, StoreError>> {
+        self.readers.read(move |reads| reads.records_of(&keys))
+    }
+
+    fn record_page(
+        &self,
+        filter: RecordFilter,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Later<Result<RecordPage, StoreError>> {
+        self.readers.read(move |reads| reads.records_after(&filter, after.as_ref(), limit))
     }
 
     fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {

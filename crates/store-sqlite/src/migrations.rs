@@ -33,6 +33,9 @@ pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0003_kernel", sql: include_str!("migrations/0003_kernel.sql") },
     Migration { name: "0004_idempotency_keys", sql: include_str!("migrations/0004_idempotency_keys.sql") },
     Migration { name: "0005_words", sql: include_str!("migrations/0005_words.sql") },
+    Migration { name: "0006_at_most_once", sql: include_str!("migrations/0006_at_most_once.sql") },
+    Migration { name: "0007_records", sql: include_str!("migrations/0007_records.sql") },
+    Migration { name: "0008_progress", sql: include_str!("migrations/0008_progress.sql") },
 ];
 
 /// Called before every statement of a migration; for tests.

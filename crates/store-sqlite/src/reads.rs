@@ -1,9 +1,12 @@
 //! The reads of the port, each on one snapshot.
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{GroupId, Job, JobId, Key, Owner, PastAttempt, QueueName, StateName, Time, TypeName};
+use jobhall_core::{
+    GroupId, Job, JobId, Key, Owner, PastAttempt, QueueName, Scope, StateName, Time, TypeName,
+};
 use jobhall_store::{
-    AuditEntry, AuditRow, Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack,
+    AuditEntry, AuditRow, Block, CompletedPage, FeedPage, FeedRow, JobCount, JobCounts, JobFilter, JobPage,
+    Setting, SettingKind, unpack,
 };
 
 use rusqlite::Statement;
@@ -20,6 +23,12 @@ const STRETCH: i64 = 100_000;
 fn state_bits(states: &[StateName]) -> i64 {
     let bits = states.iter().fold(0, |bits, &state| bits | 1 << state as i64);
     if bits == 0 { i64::MAX } else { bits }
+}
+
+/// The entries of a scope as a JSON array; none if it has every queue. An entry has no character that JSON escapes.
+fn queues(scope: &Scope) -> Option<String> {
+    let entries: Vec<_> = scope.entries().map(|entry| format!("\"{entry}\"")).collect();
+    (!scope.is_all()).then(|| format!("[{}]", entries.join(",")))
 }
 
 fn last_id(job: &Job) -> i64 {
@@ -47,14 +56,22 @@ impl Reads<'_> {
         whole(&mut self.job, id)
     }
 
-    /// The ended attempts of a job.
-    pub(crate) fn attempts_of(&mut self, id: JobId) -> Result<Vec<PastAttempt>, SqlError> {
+    /// Ended attempts of a job: at most `at_most` of those before the newest `skip`, oldest first.
+    pub(crate) fn attempts_of(
+        &mut self,
+        id: JobId,
+        skip: usize,
+        at_most: usize,
+    ) -> Result<Vec<PastAttempt>, SqlError> {
         self.attempts.raw_bind_parameter(1, id.get().cast_signed())?;
+        self.attempts.raw_bind_parameter(2, limit(at_most))?;
+        self.attempts.raw_bind_parameter(3, limit(skip))?;
         let mut rows = self.attempts.raw_query();
         let mut found = Vec::new();
         while let Some(attempt) = rows.next()? {
             found.push(row::attempt(attempt)?);
         }
+        found.reverse();
         Ok(found)
     }
 
@@ -122,29 +139,76 @@ impl Reads<'_> {
         Ok(())
     }
 
-    /// Completed jobs, newest id first.
-    pub(crate) fn ended(
-        &mut self,
-        before: Option<JobId>,
-        at_most: usize,
-    ) -> Result<Vec<Completed>, SqlError> {
-        let below = before.map_or(i64::MAX, |before| before.get().cast_signed());
-        self.select_completed.raw_bind_parameter(1, below)?;
+    /// The completed ones among the next jobs.
+    pub(crate) fn ended(&mut self, after: Option<JobId>, at_most: usize) -> Result<CompletedPage, SqlError> {
+        self.select_completed.raw_bind_parameter(1, after.map_or(0, |after| after.get().cast_signed()))?;
         self.select_completed.raw_bind_parameter(2, limit(at_most))?;
         let mut rows = self.select_completed.raw_query();
-        let mut found = Vec::new();
+        let mut page = CompletedPage::default();
         while let Some(job) = rows.next()? {
-            found.push(Completed {
-                id: row::job_id(job, 0)?,
-                job_type: row::job_type(row::text(job, 1)?)?,
-                key: row::text_or_null(job, 2)?.map(row::key).transpose()?,
-                succeeded: row::state_name(job.get(3)?)? == StateName::Succeeded,
-                ended_at: row::time(job, 4)?,
-                parent: row::job_id_or_null(job, 5)?,
-                group: row::job_id_or_null(job, 6)?.map(GroupId::of),
+            let (id, created_at) = (row::job_id(job, 0)?, row::time(job, 5)?);
+            page.last = Some((id, created_at));
+            if row::state_name(job.get(1)?)?.is_terminal() {
+                page.jobs.push(Completed {
+                    id,
+                    job_type: row::job_type(row::text(job, 3)?)?,
+                    queue: row::queue(row::text(job, 4)?)?,
+                    created_at,
+                    ended_at: row::time(job, 2)?,
+                    newest_success: job.get(8)?,
+                    parent: row::job_id_or_null(job, 6)?,
+                    group: row::job_id_or_null(job, 7)?.map(GroupId::of),
+                });
+            }
+        }
+        Ok(page)
+    }
+
+    pub(crate) fn count_ended(
+        &mut self,
+        after: Option<JobId>,
+        last: JobId,
+        except: &[JobId],
+    ) -> Result<JobCounts, SqlError> {
+        let except: Vec<u64> = except.iter().map(|id| id.get()).collect();
+        self.count_completed.raw_bind_parameter(1, after.map_or(0, |after| after.get().cast_signed()))?;
+        self.count_completed.raw_bind_parameter(2, last.get().cast_signed())?;
+        self.count_completed.raw_bind_parameter(3, row::to_json(&except)?)?;
+        let mut rows = self.count_completed.raw_query();
+        let mut counts = Vec::new();
+        while let Some(found) = rows.next()? {
+            counts.push(JobCount {
+                job_type: row::job_type(row::text(found, 0)?)?,
+                queue: row::queue(row::text(found, 1)?)?,
+                jobs: found.get::<_, i64>(2)?.cast_unsigned(),
             });
         }
-        Ok(found)
+        drop(rows);
+        counts.sort();
+        self.next_id.raw_bind_parameter(1, last.get().cast_signed())?;
+        let mut rows = self.next_id.raw_query();
+        let next = rows.next()?.map(|found| row::job_id_or_null(found, 0)).transpose()?.flatten();
+        Ok(JobCounts { counts, next })
+    }
+
+    /// Jobs of a (type, key), newest id first.
+    fn page_of_key(
+        &mut self,
+        (job_type, key): (&TypeName, &Key),
+        before: Option<JobId>,
+        at_most: usize,
+    ) -> Result<JobPage, SqlError> {
+        self.list_key.raw_bind_parameter(1, job_type.as_str())?;
+        self.list_key.raw_bind_parameter(2, key.as_str())?;
+        self.list_key.raw_bind_parameter(3, before.map_or(i64::MAX, |before| before.get().cast_signed()))?;
+        self.list_key.raw_bind_parameter(4, limit(at_most))?;
+        let mut rows = self.list_key.raw_query();
+        let mut jobs = Vec::new();
+        while let Some(job) = rows.next()? {
+            jobs.push(row::job(job)?);
+        }
+        let next = jobs.last().map(|job| job.id).filter(|_| jobs.len() >= at_most);
+        Ok(JobPage { jobs, next })
     }
 
     /// Jobs that match the filter, newest id first, within one range of ids.
@@ -154,6 +218,9 @@ impl Reads<'_> {
         before: Option<JobId>,
         at_most: usize,
     ) -> Result<JobPage, SqlError> {
+        if let Some(key) = filter.only_key() {
+            return self.page_of_key(key, before, at_most);
+        }
         let Some((lowest, highest)) = self.id_span()? else {
             return Ok(JobPage { jobs: Vec::new(), next: None });
         };
@@ -171,6 +238,7 @@ impl Reads<'_> {
         self.list.raw_bind_parameter(10, filter.group.map(|group| group.get().cast_signed()))?;
         self.list.raw_bind_parameter(11, filter.owner.as_ref().map(Owner::as_str))?;
         self.list.raw_bind_parameter(12, filter.tag.as_ref().map(|tag| format!("\"{tag}\"")))?;
+        self.list.raw_bind_parameter(13, queues(&filter.scope))?;
         let mut rows = self.list.raw_query();
         let mut jobs = Vec::new();
         while let Some(job) = rows.next()? {
@@ -188,8 +256,9 @@ impl Reads<'_> {
         Ok(lowest.zip(highest))
     }
 
-    pub(crate) fn all_settings(&mut self) -> Result<Vec<Setting>, SqlError> {
-        let mut rows = self.settings.raw_query();
+    pub(crate) fn all_settings(&mut self, kind: Option<SettingKind>) -> Result<Vec<Setting>, SqlError> {
+        let kind = kind.map(SettingKind::as_str);
+        let mut rows = self.settings.query([kind])?;
         let mut found = Vec::new();
         while let Some(setting) = rows.next()? {
             let kind = row::text(setting, 0)?;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Again, Blocked, Failure, Job, JobId, JobSpec, JobStatus, Json, Key, Lease, LeaseId, Leased, Outcome,
-    PastAttempt, State, StateName, StopRequest, StopWhy, Success, Time, TypeName, Unsuccessful, WaitFor,
-    Waiting, WorkerName,
+    Again, Blocked, Failure, Indicator, Job, JobId, JobSpec, JobStatus, Json, Key, Lease, LeaseId, Leased,
+    Outcome, PastAttempt, QueueName, State, StateName, StopRequest, StopWhy, Success, Time, TypeName,
+    Unsuccessful, WaitFor, Waiting, WorkerName,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, Statement};
@@ -32,7 +32,7 @@ struct StoredWait {
     until: Option<i64>,
 }
 
-/// Binds ?1 to ?19 and ?26 to ?30: the columns that every write of a job sets.
+/// Binds ?1 to ?19 and ?26 to ?31: the columns that every write of a job sets.
 pub(crate) fn bind_status(
     to: &mut Statement<'_>,
     id: JobId,
@@ -70,7 +70,7 @@ pub(crate) fn bind_plain(
     bind_lease(to, state.lease())
 }
 
-/// Binds ?26 to ?30: columns that are rarely set.
+/// Binds ?26 to ?31: columns that are rarely set.
 fn bind_waits(to: &mut Statement<'_>, status: &JobStatus) -> Result<(), SqlError> {
     let depends = matches!(status.state, State::Blocked(blocked) if blocked.dependencies);
     let waits = match &status.state {
@@ -83,13 +83,15 @@ fn bind_waits(to: &mut Statement<'_>, status: &JobStatus) -> Result<(), SqlError
         }
         _ => None,
     };
-    let waited_ms = status.state.lease().map_or(0, |lease| lease.waited_ms);
+    let lease = status.state.lease();
+    let waited_ms = lease.map_or(0, |lease| lease.waited_ms);
     let early = holding(&status.state).and_then(|held| held.early.as_ref());
     to.raw_bind_parameter(26, status.hold.then_some(1))?;
     to.raw_bind_parameter(27, depends.then_some(1))?;
     to.raw_bind_parameter(28, waits)?;
     to.raw_bind_parameter(29, Some(waited_ms.cast_signed()).filter(|&ms| ms > 0))?;
     to.raw_bind_parameter(30, early.map(to_json).transpose()?)?;
+    to.raw_bind_parameter(31, stored_progress(lease.map_or(&[], |lease| &lease.progress))?)?;
     Ok(())
 }
 
@@ -150,6 +152,16 @@ fn stored_error(state: &State) -> Result<Option<String>, SqlError> {
     before.or(state.error()).map(to_json).transpose()
 }
 
+/// None if nothing was reported.
+fn stored_progress(progress: &[Indicator]) -> Result<Option<String>, SqlError> {
+    (!progress.is_empty()).then(|| to_json(&progress)).transpose()
+}
+
+fn progress(row: &Row<'_>, column: usize) -> Result<Box<[Indicator]>, SqlError> {
+    let text = text_or_null(row, column)?;
+    text.map_or(Ok(Box::default()), |text| from_json("progress", text))
+}
+
 /// JSON for a column.
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, SqlError> {
     serde_json::to_string(value).map_err(|error| damaged("JSON", error))
@@ -175,7 +187,7 @@ pub(crate) fn job(row: &Row<'_>) -> Result<Job, SqlError> {
         again: text_or_null(row, 19)?.map(|params| Box::new(Again { params: Json::trusted(params) })),
         state: state(row)?,
     };
-    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), status })
+    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 28)?), status })
 }
 
 /// A new job of `open_jobs.sql`; `before` is the spec of the job before it, with which it often shares names.
@@ -251,6 +263,7 @@ fn lease(row: &Row<'_>) -> Result<Option<Lease>, SqlError> {
         accepted_at: time_or_null(row, 13)?,
         started_at: time_or_null(row, 14)?,
         waited_ms: row.get::<_, Option<i64>>(25)?.unwrap_or(0).cast_unsigned(),
+        progress: progress(row, 27)?,
     }))
 }
 
@@ -266,6 +279,7 @@ pub(crate) fn attempt(row: &Row<'_>) -> Result<PastAttempt, SqlError> {
         ended_at: time(row, 6)?,
         outcome: outcome(row.get(7)?)?,
         failure: from_json("error", text(row, 8)?)?,
+        progress: progress(row, 9)?,
     })
 }
 
@@ -281,6 +295,7 @@ pub(crate) fn bind_attempt(to: &mut Statement<'_>, id: JobId, past: &PastAttempt
     to.raw_bind_parameter(8, past.ended_at.as_ms())?;
     to.raw_bind_parameter(9, past.outcome as u8)?;
     to.raw_bind_parameter(10, to_json(&past.failure)?)?;
+    to.raw_bind_parameter(11, stored_progress(&past.progress)?)?;
     Ok(())
 }
 
@@ -294,6 +309,10 @@ fn outcome(code: u8) -> Result<Outcome, SqlError> {
 
 pub(crate) fn job_type(text: &str) -> Result<TypeName, SqlError> {
     TypeName::new(text).map_err(|error| damaged("type", error))
+}
+
+pub(crate) fn queue(text: &str) -> Result<QueueName, SqlError> {
+    QueueName::new(text).map_err(|error| damaged("queue", error))
 }
 
 pub(crate) fn key(text: &str) -> Result<Key, SqlError> {

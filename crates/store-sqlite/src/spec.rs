@@ -69,6 +69,7 @@ pub(crate) fn bind_whole(to: &mut Statement<'_>, id: JobId, spec: &JobSpec) -> R
     to.raw_bind_parameter(27, spec.owner.as_ref().map(Owner::as_str))?;
     to.raw_bind_parameter(28, (!tags.is_empty()).then(|| to_json(&tags)).transpose()?)?;
     to.raw_bind_parameter(29, spec.schedule.as_ref().map(ScheduleName::as_str))?;
+    to.raw_bind_parameter(30, flag(spec.retry.at_most_once))?;
     Ok(())
 }
 
@@ -84,7 +85,7 @@ pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<JobSpec, SqlError> {
         queue: queue(text(row, first + 2)?)?,
         needs: needs(text(row, first + 3)?)?,
         priority: row.get(first + 4)?,
-        retry: retry(row, first + 5)?,
+        retry: RetryPolicy { at_most_once: flag(row, first + 28)?, ..retry(row, first + 5)? },
         created_at: time(row, first + 10)?,
         retry_of: job_id_or_null(row, first + 11)?,
         params: Json::trusted(text(row, first + 12)?),
@@ -180,7 +181,7 @@ fn retry(row: &Row<'_>, first: usize) -> Result<RetryPolicy, SqlError> {
     };
     let bits: u8 = row.get(first + 4)?;
     let on = Outcome::ALL.into_iter().filter(|&outcome| bits & 1 << outcome as u8 != 0).collect();
-    Ok(RetryPolicy { max_attempts: row.get(first)?, backoff, on })
+    Ok(RetryPolicy { max_attempts: row.get(first)?, backoff, on, at_most_once: false })
 }
 
 fn ms_or_null(row: &Row<'_>, column: usize) -> Result<Option<u64>, SqlError> {

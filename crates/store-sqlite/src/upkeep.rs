@@ -1,7 +1,7 @@
 //! Blocks of ids, and the deletes of maintenance.
 
 use jobhall_core::{JobId, Time};
-use jobhall_store::{Block, BlockChange, Prune, Pruned};
+use jobhall_store::{Block, BlockChange, Prune, Pruned, RemovedJob};
 use rusqlite::Statement;
 
 use crate::apply::run;
@@ -58,7 +58,7 @@ impl Writes<'_> {
     pub(crate) fn remove(&mut self, prune: &Prune) -> Result<Pruned, SqlError> {
         let mut pruned = Pruned::default();
         for id in &prune.jobs {
-            pruned.jobs += self.remove_job(*id)?;
+            pruned.jobs.extend(self.remove_job(*id)?);
         }
         for id in &prune.groups {
             self.prune_group.raw_bind_parameter(1, id.get().cast_signed())?;
@@ -75,21 +75,35 @@ impl Writes<'_> {
             self.prune_audit.raw_bind_parameter(1, before.as_ms())?;
             pruned.audit = run(&mut self.prune_audit)? as u64;
         }
+        for (kind, before) in &prune.records {
+            self.prune_records.raw_bind_parameter(1, kind.as_str())?;
+            self.prune_records.raw_bind_parameter(2, before.as_ms())?;
+            pruned.records += run(&mut self.prune_records)? as u64;
+        }
         Ok(pruned)
     }
 
-    fn remove_job(&mut self, id: JobId) -> Result<u64, SqlError> {
+    fn remove_job(&mut self, id: JobId) -> Result<Option<RemovedJob>, SqlError> {
         self.prune_job.raw_bind_parameter(1, id.get().cast_signed())?;
         if run(&mut self.prune_job)? == 0 {
-            return Ok(0);
+            return Ok(None);
         }
-        self.prune_spec.raw_bind_parameter(1, id.get().cast_signed())?;
-        run(&mut self.prune_spec)?;
+        let removed = self.remove_spec(id)?;
         self.prune_attempts.raw_bind_parameter(1, id.get().cast_signed())?;
         run(&mut self.prune_attempts)?;
         self.remove_links.raw_bind_parameter(1, id.get().cast_signed())?;
         run(&mut self.remove_links)?;
-        Ok(1)
+        Ok(Some(removed))
+    }
+
+    fn remove_spec(&mut self, id: JobId) -> Result<RemovedJob, SqlError> {
+        self.prune_spec.raw_bind_parameter(1, id.get().cast_signed())?;
+        let mut rows = self.prune_spec.raw_query();
+        let found = rows.next()?.ok_or_else(|| damaged("spec", format_args!("job {id} has none")))?;
+        let (job_type, queue) = (row::job_type(row::text(found, 0)?)?, row::queue(row::text(found, 1)?)?);
+        // A statement that returns rows has ended only after the last one.
+        rows.next()?;
+        Ok(RemovedJob { id, job_type, queue })
     }
 
     fn remove_feed(&mut self, before: Time) -> Result<u64, SqlError> {

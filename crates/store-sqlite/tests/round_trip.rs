@@ -101,10 +101,11 @@ fn retry() -> impl Strategy<Value = RetryPolicy> {
         (delay(), delay()).prop_map(|(ms, cap_ms)| Backoff::Exponential { ms, cap_ms }),
     ];
     let on = prop::sample::subsequence(Outcome::ALL.to_vec(), 0..=7);
-    (1u16..4, backoff, on).prop_map(|(max_attempts, backoff, on)| RetryPolicy {
+    (1u16..4, backoff, on, any::<bool>()).prop_map(|(max_attempts, backoff, on, at_most_once)| RetryPolicy {
         max_attempts,
         backoff,
         on: OutcomeSet::of(&on),
+        at_most_once,
     })
 }
 
@@ -178,7 +179,7 @@ fn next(job: &Job, happening: &Happening) -> Option<Unit> {
             Event::Report { claim, lease, report, retry: &retry, dice: Dice(*dice) }
         }
         Happening::TakeBack => Event::TakeBack,
-        Happening::LeaseEnd => Event::LeaseEnd,
+        Happening::LeaseEnd => Event::LeaseEnd { retry: &retry },
         Happening::Cancel(failure) => Event::Cancel(failure),
         Happening::Again(params) => Event::Again(params),
         Happening::Hold(true) => Event::Hold,
@@ -220,7 +221,7 @@ fn next(job: &Job, happening: &Happening) -> Option<Unit> {
 
 fn compare(store: &Sqlite, memory: &Memory, job: &Job) {
     assert_eq!(wait(store.jobs(vec![job.id])).unwrap(), memory.jobs_now(&[job.id]));
-    assert_eq!(wait(store.attempts(job.id)).unwrap(), memory.attempts_now(job.id));
+    assert_eq!(wait(store.attempts(job.id, 0, usize::MAX)).unwrap(), memory.attempts_now(job.id));
 }
 
 fn live(spec: JobSpec, happenings: &[Happening], seen: &mut BTreeSet<String>) {

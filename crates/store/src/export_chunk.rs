@@ -6,6 +6,7 @@ use jobhall_core::{Group, Job, PastAttempt};
 
 use crate::Block;
 use crate::audit::AuditRow;
+use crate::record::Record;
 use crate::unit::{Link, Setting, StoredIdempotencyKey};
 
 /// A chunk of a store's content. The feed is not included: its readers read the jobs again.
@@ -22,6 +23,8 @@ pub enum ExportChunk {
     /// Idempotency keys; `forget_before` of each is the time it was stored.
     IdempotencyKeys(Vec<StoredIdempotencyKey>),
     Acts(Vec<AuditRow>),
+    /// Documents of applications.
+    Records(Vec<Record>),
 }
 
 /// Counters of numbers that are never used twice.
@@ -48,12 +51,14 @@ pub struct Holdings {
     pub idempotency_keys: u64,
     pub acts: u64,
     pub blocks: u64,
+    pub records: u64,
 }
 
 impl Holdings {
     /// Each count with its name for people.
-    pub fn named(&self) -> [(&'static str, u64); 8] {
-        let Holdings { jobs, attempts, groups, links, settings, idempotency_keys, acts, blocks } = *self;
+    pub fn named(&self) -> [(&'static str, u64); 9] {
+        let Holdings { jobs, attempts, groups, links, settings, idempotency_keys, acts, blocks, records } =
+            *self;
         [
             ("jobs", jobs),
             ("past attempts", attempts),
@@ -63,6 +68,7 @@ impl Holdings {
             ("idempotency keys", idempotency_keys),
             ("acts", acts),
             ("blocks of ids", blocks),
+            ("records", records),
         ]
     }
 
@@ -89,6 +95,7 @@ impl Holdings {
             ExportChunk::Links(all) => self.links += all.len() as u64,
             ExportChunk::IdempotencyKeys(all) => self.idempotency_keys += all.len() as u64,
             ExportChunk::Acts(all) => self.acts += all.len() as u64,
+            ExportChunk::Records(all) => self.records += all.len() as u64,
         }
     }
 }

@@ -18,6 +18,7 @@ mod export_chunk;
 mod feed;
 mod inbox;
 mod memory;
+mod record;
 mod unit;
 
 use std::future::Future;
@@ -26,7 +27,8 @@ use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{
-    Group, GroupId, Job, JobId, Key, Owner, PastAttempt, QueueName, StateName, Tag, Time, TypeName,
+    Group, GroupId, Job, JobId, Key, Owner, PastAttempt, QueueName, RecordKind, Scope, StateName, Tag, Time,
+    TypeName,
 };
 
 pub use audit::{AuditEntry, AuditRow};
@@ -35,6 +37,7 @@ pub use export_chunk::{ExportChunk, Holdings, Marks};
 pub use feed::{FeedEntry, FeedPage, FeedRow, News, pack, unpack};
 pub use inbox::{INBOX_SCOPE, Inbox, InboxRow};
 pub use memory::{Excerpt, Memory};
+pub use record::{RECORD_PAGE_BYTES, Record, RecordFilter, RecordGroup, RecordPage, RecordWrite};
 pub use unit::{
     Change, Check, Committed, Conflict, Done, GroupWrite, Insert, KeyPlace, Link, Member, Setting,
     SettingKind, SettingWrite, StoredIdempotencyKey, Unit, key_place,
@@ -74,15 +77,51 @@ pub struct Prune {
     pub idempotency_keys_before: Option<Time>,
     /// Audit entries older than this.
     pub audit_before: Option<Time>,
+    /// Records of these kinds that were written before these times.
+    pub records: Vec<(RecordKind, Time)>,
 }
 
-/// Number of rows that a prune removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a prune removed: the jobs in the requested order, and the number of other rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    pub jobs: u64,
+    pub jobs: Vec<RemovedJob>,
     pub feed: u64,
     pub idempotency_keys: u64,
     pub audit: u64,
+    pub records: u64,
+}
+
+/// A job that was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedJob {
+    pub id: JobId,
+    pub job_type: TypeName,
+    pub queue: QueueName,
+}
+
+/// Completed jobs, oldest id first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompletedPage {
+    pub jobs: Vec<Completed>,
+    /// The last job that was examined, completed or not, and when it was submitted; none if there was none.
+    pub last: Option<(JobId, Time)>,
+}
+
+/// The number of completed jobs of a type in a queue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JobCount {
+    pub job_type: TypeName,
+    pub queue: QueueName,
+    pub jobs: u64,
+}
+
+/// Completed jobs in a range of ids, by type and queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobCounts {
+    /// Ordered by type and queue, none is 0.
+    pub counts: Vec<JobCount>,
+    /// The lowest id of a job above the range.
+    pub next: Option<JobId>,
 }
 
 /// The filter of a list; a field that is none or empty does not restrict it.
@@ -93,6 +132,8 @@ pub struct JobFilter {
     pub job_type: Option<TypeName>,
     pub key: Option<Key>,
     pub queue: Option<QueueName>,
+    /// Jobs in queues of this scope.
+    pub scope: Scope,
     pub group: Option<GroupId>,
     pub owner: Option<Owner>,
     /// The job has this tag.
@@ -103,12 +144,20 @@ pub struct JobFilter {
 }
 
 impl JobFilter {
+    /// Type and key, if the filter restricts nothing else. Stores find these jobs by their index of both.
+    pub fn only_key(&self) -> Option<(&TypeName, &Key)> {
+        let (job_type, key) = self.job_type.as_ref().zip(self.key.as_ref())?;
+        let rest = JobFilter { job_type: None, key: None, ..self.clone() };
+        (rest == JobFilter::default()).then_some((job_type, key))
+    }
+
     /// Whether the job matches the filter.
     pub fn shows(&self, job: &Job) -> bool {
         (self.states.is_empty() || self.states.contains(&job.status.state.name()))
             && self.job_type.as_ref().is_none_or(|job_type| *job_type == job.spec.job_type)
             && self.key.as_ref().is_none_or(|key| job.spec.key.as_ref() == Some(key))
             && self.queue.as_ref().is_none_or(|queue| *queue == job.spec.queue)
+            && self.scope.reaches(job.spec.queue.as_str())
             && self.group.is_none_or(|group| job.spec.group == Some(group))
             && self.owner.as_ref().is_none_or(|owner| job.spec.owner.as_ref() == Some(owner))
             && self.tag.as_ref().is_none_or(|tag| job.spec.tags.contains(tag))
@@ -141,16 +190,25 @@ pub trait Store: Send + Sync + 'static {
     /// The jobs with these ids, in the requested order; none for an unknown id.
     fn jobs(&self, ids: Vec<JobId>) -> Later<Result<Vec<Option<Job>>, StoreError>>;
 
-    /// The ended attempts of a job, oldest first, without the last one of a completed job.
-    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>>;
+    /// Ended attempts of a job, without the last one of a completed job: at most `limit` of those before the newest
+    /// `skip`, oldest first.
+    fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>>;
 
     /// Open jobs in id order from the blocks, after `after`, at most `limit`.
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>>;
 
     fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>>;
 
-    /// Completed jobs, newest id first, below `before`, at most `limit`.
-    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>>;
+    /// The completed ones among the first `limit` jobs after `after`, oldest id first.
+    fn completed(&self, after: Option<JobId>, limit: usize) -> Later<Result<CompletedPage, StoreError>>;
+
+    /// Counts the completed jobs with ids after `after` and up to `last`, except these.
+    fn count_completed(
+        &self,
+        after: Option<JobId>,
+        last: JobId,
+        except: Vec<JobId>,
+    ) -> Later<Result<JobCounts, StoreError>>;
 
     /// Jobs that match the filter, newest id first, below `before`, at most `limit`. A store bounds how many rows it
     /// scans at once, so a page may be short although the list continues.
@@ -183,7 +241,19 @@ pub trait Store: Send + Sync + 'static {
     /// Links in the order of (parent, call), after this one, at most `limit`.
     fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>>;
 
-    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>>;
+    /// The settings of one kind, or all of them, by kind and name.
+    fn settings(&self, kind: Option<SettingKind>) -> Later<Result<Vec<Setting>, StoreError>>;
+
+    /// The records with these kinds and keys, in the requested order; none for an unknown one.
+    fn records(&self, keys: Vec<(RecordKind, Key)>) -> Later<Result<Vec<Option<Record>>, StoreError>>;
+
+    /// Records that match the filter, by key, after `after`, at most `limit` and about [`RECORD_PAGE_BYTES`].
+    fn record_page(
+        &self,
+        filter: RecordFilter,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Later<Result<RecordPage, StoreError>>;
 
     /// Audit entries with a number below `before`, newest first, at most `limit`.
     fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>>;
@@ -200,5 +270,25 @@ pub trait Store: Send + Sync + 'static {
     /// Jobs that other programs submitted in their own transactions, if the store supports that.
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn audit_l6_a_filter_of_type_and_key_alone_is_known_as_such() {
+        let (job_type, key) = (TypeName::new("t").ok(), Key::new("k").ok());
+        let both = JobFilter { job_type: job_type.clone(), key: key.clone(), ..JobFilter::default() };
+        assert_eq!(both.only_key(), job_type.as_ref().zip(key.as_ref()));
+        let others = [
+            JobFilter { key: None, ..both.clone() },
+            JobFilter { job_type: None, ..both.clone() },
+            JobFilter { states: vec![StateName::Succeeded], ..both.clone() },
+            JobFilter { queue: QueueName::new("q").ok(), ..both.clone() },
+            JobFilter { created_after: Some(Time::EPOCH), ..both },
+        ];
+        assert!(others.iter().all(|filter| filter.only_key().is_none()));
     }
 }

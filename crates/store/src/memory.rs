@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, Submitted, Time, TypeName};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, Submitted, Time, TypeName};
 
 use crate::{
-    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, FeedRow, JobFilter, JobPage, Later, Link,
-    Member, Prune, Pruned, Setting, SettingKind, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, FeedRow, JobCount,
+    JobCounts, JobFilter, JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter, RecordPage,
+    RemovedJob, Setting, SettingKind, Store, StoreError, Unit,
 };
 
 pub use excerpt::Excerpt;
@@ -36,6 +37,7 @@ struct Tables {
     next_keys: BTreeMap<KeyOf, JobId>,
     settings: BTreeMap<(SettingKind, String), Setting>,
     groups: BTreeMap<GroupId, Group>,
+    records: BTreeMap<(RecordKind, Key), Record>,
     links: BTreeMap<(JobId, String), JobId>,
     idempotency_keys: BTreeMap<(String, String), StoredKey>,
     blocks: BTreeMap<JobId, Block>,
@@ -102,8 +104,12 @@ impl Memory {
         self.tables().blocks.values().cloned().collect()
     }
 
-    pub fn completed_now(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
-        self.tables().completed(before, limit)
+    pub fn completed_now(&self, after: Option<JobId>, limit: usize) -> CompletedPage {
+        self.tables().completed(after, limit)
+    }
+
+    pub fn count_completed_now(&self, after: Option<JobId>, last: JobId, except: &[JobId]) -> JobCounts {
+        self.tables().count_completed(after, last, except)
     }
 
     pub fn list_now(&self, filter: &JobFilter, before: Option<JobId>, limit: usize) -> JobPage {
@@ -134,6 +140,11 @@ impl Memory {
 
     pub fn settings_now(&self) -> Vec<Setting> {
         self.tables().settings.values().cloned().collect()
+    }
+
+    /// All records by kind and key.
+    pub fn records_now(&self) -> Vec<Record> {
+        self.tables().records.values().cloned().collect()
     }
 
     pub fn audit_now(&self, before: Option<u64>, limit: usize) -> Vec<AuditRow> {
@@ -175,11 +186,13 @@ impl Tables {
     fn prune(&mut self, prune: &Prune) -> Pruned {
         let mut pruned = Pruned::default();
         for id in &prune.jobs {
-            if self.jobs.get(id).is_some_and(|job| job.status.state.is_terminal()) {
-                self.jobs.remove(id);
+            if self.jobs.get(id).is_some_and(|job| job.status.state.is_terminal())
+                && let Some(job) = self.jobs.remove(id)
+            {
                 self.attempts.remove(id);
                 self.links.retain(|(parent, _), _| parent != id);
-                pruned.jobs += 1;
+                let (job_type, queue) = (job.spec.job_type.clone(), job.spec.queue.clone());
+                pruned.jobs.push(RemovedJob { id: *id, job_type, queue });
             }
         }
         for id in &prune.groups {
@@ -204,6 +217,11 @@ impl Tables {
             self.audit.retain(|row| row.entry.at >= before);
             pruned.audit = (all - self.audit.len()) as u64;
         }
+        for (kind, before) in &prune.records {
+            let all = self.records.len();
+            self.records.retain(|(of, _), record| of != kind || record.at >= *before);
+            pruned.records += (all - self.records.len()) as u64;
+        }
         pruned
     }
 
@@ -225,23 +243,48 @@ impl Tables {
         found
     }
 
-    fn completed(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
-        let older = self.jobs.values().rev().filter(|job| before.is_none_or(|before| job.id < before));
-        older
-            .filter_map(|job| {
-                let ended_at = job.status.state.ended_at()?;
-                Some(Completed {
-                    id: job.id,
-                    job_type: job.spec.job_type.clone(),
-                    key: job.spec.key.clone(),
-                    succeeded: job.status.state.name() == jobhall_core::StateName::Succeeded,
-                    ended_at,
-                    parent: job.spec.parent,
-                    group: job.spec.group,
-                })
-            })
-            .take(limit)
-            .collect()
+    fn completed(&self, after: Option<JobId>, limit: usize) -> CompletedPage {
+        let examined: Vec<_> = self.above(after).take(limit).collect();
+        CompletedPage {
+            jobs: examined.iter().filter_map(|job| self.completed_job(job)).collect(),
+            last: examined.last().map(|job| (job.id, job.spec.created_at)),
+        }
+    }
+
+    /// Jobs in id order, after this one.
+    fn above(&self, after: Option<JobId>) -> impl Iterator<Item = &Job> {
+        self.jobs.values().filter(move |job| after.is_none_or(|after| job.id > after))
+    }
+
+    fn completed_job(&self, job: &Job) -> Option<Completed> {
+        Some(Completed {
+            id: job.id,
+            job_type: job.spec.job_type.clone(),
+            queue: job.spec.queue.clone(),
+            created_at: job.spec.created_at,
+            ended_at: job.status.state.ended_at()?,
+            newest_success: self.is_newest_success(job),
+            parent: job.spec.parent,
+            group: job.spec.group,
+        })
+    }
+
+    fn is_newest_success(&self, job: &Job) -> bool {
+        let succeeded = |job: &Job| job.status.state.name() == jobhall_core::StateName::Succeeded;
+        let same = |later: &Job| later.spec.job_type == job.spec.job_type && later.spec.key == job.spec.key;
+        job.spec.key.is_some()
+            && succeeded(job)
+            && !self.above(Some(job.id)).any(|later| same(later) && succeeded(later))
+    }
+
+    fn count_completed(&self, after: Option<JobId>, last: JobId, except: &[JobId]) -> JobCounts {
+        let mut counts = BTreeMap::<_, u64>::new();
+        let jobs = self.above(after).take_while(|job| job.id <= last);
+        for job in jobs.filter(|job| job.status.state.is_terminal() && !except.contains(&job.id)) {
+            *counts.entry((job.spec.job_type.clone(), job.spec.queue.clone())).or_default() += 1;
+        }
+        let counts = counts.into_iter().map(|((job_type, queue), jobs)| JobCount { job_type, queue, jobs });
+        JobCounts { counts: counts.collect(), next: self.above(Some(last)).next().map(|job| job.id) }
     }
 
     fn group_page(&self, before: Option<GroupId>, limit: usize, open: bool) -> Vec<Group> {
@@ -269,6 +312,12 @@ impl Tables {
             job: *job,
         };
         later.take(limit).map(link).collect()
+    }
+
+    fn record_page(&self, filter: &RecordFilter, after: Option<&Key>, limit: usize) -> RecordPage {
+        let shown = self.records.values().filter(|record| filter.shows(record));
+        let later = shown.filter(|record| after.is_none_or(|after| record.key > *after));
+        RecordPage::cut(later.cloned(), limit)
     }
 
     fn feed(&self, after: u64, limit: usize) -> FeedPage {
@@ -303,8 +352,11 @@ impl Store for Memory {
         ready(Ok(self.jobs_now(&ids)))
     }
 
-    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
-        ready(Ok(self.attempts_now(id)))
+    fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        let mut past = self.attempts_now(id);
+        past.truncate(past.len().saturating_sub(skip));
+        past.drain(..past.len().saturating_sub(limit));
+        ready(Ok(past))
     }
 
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
@@ -315,8 +367,17 @@ impl Store for Memory {
         ready(Ok(self.blocks_now()))
     }
 
-    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
-        ready(Ok(self.completed_now(before, limit)))
+    fn completed(&self, after: Option<JobId>, limit: usize) -> Later<Result<CompletedPage, StoreError>> {
+        ready(Ok(self.completed_now(after, limit)))
+    }
+
+    fn count_completed(
+        &self,
+        after: Option<JobId>,
+        last: JobId,
+        except: Vec<JobId>,
+    ) -> Later<Result<JobCounts, StoreError>> {
+        ready(Ok(self.count_completed_now(after, last, &except)))
     }
 
     fn list(
@@ -355,8 +416,24 @@ impl Store for Memory {
         ready(Ok(self.tables().links(after.as_ref(), limit)))
     }
 
-    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
-        ready(Ok(self.settings_now()))
+    fn settings(&self, kind: Option<SettingKind>) -> Later<Result<Vec<Setting>, StoreError>> {
+        let mut settings = self.settings_now();
+        settings.retain(|setting| kind.is_none_or(|kind| setting.kind == kind));
+        ready(Ok(settings))
+    }
+
+    fn records(&self, keys: Vec<(RecordKind, Key)>) -> Later<Result<Vec<Option<Record>>, StoreError>> {
+        let tables = self.tables();
+        ready(Ok(keys.iter().map(|key| tables.records.get(key).cloned()).collect()))
+    }
+
+    fn record_page(
+        &self,
+        filter: RecordFilter,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Later<Result<RecordPage, StoreError>> {
+        ready(Ok(self.tables().record_page(&filter, after.as_ref(), limit)))
     }
 
     fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {

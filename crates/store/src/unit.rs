@@ -7,17 +7,18 @@ use jobhall_core::{
 };
 
 use crate::audit::AuditEntry;
+use crate::record::{Record, RecordWrite};
 
 /// One request, all or nothing, checked in four stages; the first stage with a conflict refuses the unit and lists
 /// all its conflicts:
 ///
 /// 1. the idempotency key;
-/// 2. checks, settings, groups, and the revs of the changes;
+/// 2. checks, settings, groups, records, and the revs of the changes;
 /// 3. keys that the changes release and take: an abandoned successor, a place already held;
 /// 4. inserts, in order: an id that is in use (`Stale`), a reusable success, then the place on the key (an earlier
 ///    insert of the unit may hold it).
 ///
-/// A job is changed at most once in a unit, and so are a setting and a group.
+/// A job is changed at most once in a unit, and so are a setting, a group and a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
     /// Conditions.
@@ -27,6 +28,7 @@ pub struct Unit {
     pub inserts: Vec<Insert>,
     pub settings: Vec<SettingWrite>,
     pub groups: Vec<GroupWrite>,
+    pub records: Vec<RecordWrite>,
     /// Sub-jobs that attempts request. A link replaces an existing one of the same (parent, call).
     pub links: Vec<Link>,
     /// Parents whose links are removed.
@@ -101,19 +103,25 @@ pub enum SettingKind {
     /// A change of many jobs.
     Operation,
     Queue,
+    /// The server's rule for completed jobs.
+    Retention,
     Schedule,
     /// An API token.
     Token,
     Type,
+    /// What an operator has ordered of a worker.
+    Worker,
 }
 
 impl SettingKind {
-    pub const ALL: [SettingKind; 5] = [
+    pub const ALL: [SettingKind; 7] = [
         SettingKind::Operation,
         SettingKind::Queue,
+        SettingKind::Retention,
         SettingKind::Schedule,
         SettingKind::Token,
         SettingKind::Type,
+        SettingKind::Worker,
     ];
 
     /// The name in the store.
@@ -121,9 +129,11 @@ impl SettingKind {
         match self {
             SettingKind::Operation => "operation",
             SettingKind::Queue => "queue",
+            SettingKind::Retention => "retention",
             SettingKind::Schedule => "schedule",
             SettingKind::Token => "token",
             SettingKind::Type => "type",
+            SettingKind::Worker => "worker",
         }
     }
 }
@@ -247,5 +257,11 @@ pub enum Conflict {
         /// Position among the settings.
         write: usize,
         stored: Option<Setting>,
+    },
+    /// The record has another rev; the stored record is included, if it exists.
+    Record {
+        /// Position among the records.
+        write: usize,
+        stored: Option<Box<Record>>,
     },
 }

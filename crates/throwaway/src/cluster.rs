@@ -252,6 +252,13 @@ impl Database {
         sql(&self.directory, self.port, &self.name, text)
     }
 
+    /// Its content as pg_dump writes it.
+    pub fn dump(&self) -> String {
+        let mut command = program("pg_dump");
+        command.args(["--username", OWNER, "--dbname", &self.name, "--port", &self.port.to_string()]);
+        run(command.arg("--host").arg(&self.directory))
+    }
+
     /// Runs a script of any length, such as a dump.
     pub fn load(&self, script: &str) {
         let mut command = psql(&self.directory, self.port, &self.name);

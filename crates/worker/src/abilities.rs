@@ -65,6 +65,23 @@ fn quoted(word: &str) -> String {
     format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// The types of jobs that a worker with this file runs.
+#[must_use]
+pub fn types(file: &WorkerFile) -> Vec<&str> {
+    let allowed = file.allow.iter().map(|allow| allow.job_type());
+    file.types.keys().map(String::as_str).chain(allowed).collect()
+}
+
+/// The jobs that this worker accepts: those of its types, and those that it allows.
+pub(crate) fn accepts(file: &WorkerFile) -> String {
+    let types = types(file);
+    if types.is_empty() {
+        "type in (none-configured)".to_owned()
+    } else {
+        format!("type in ({})", types.join(","))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

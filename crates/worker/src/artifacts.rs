@@ -15,8 +15,9 @@ use tokio::task::JoinSet;
 use crate::attempt::{self, Order};
 use crate::ended::{Ended, Status};
 use crate::executor;
-use crate::outputs::{self, Outputs};
 use crate::result::{self, Left};
+use crate::workspace::Workspace;
+use crate::workspace::outputs;
 
 /// Maximum number of concurrent uploads of one attempt: each waits for the server's disk.
 const AT_ONCE: usize = 4;
@@ -51,11 +52,7 @@ pub(crate) struct Uploads {
 
 impl Uploads {
     /// Uploads the output of the job; returns the value of its result, and lines for its log.
-    pub(crate) async fn put_all(&self, ended: &Ended, left: &Outputs) -> (Value, String) {
-        // Most jobs have no output.
-        if left.is_untouched() {
-            return (Ok(None), String::new());
-        }
+    pub(crate) async fn put_all(&self, ended: &Ended, left: &Workspace) -> (Value, String) {
         let notes = if self.goes_on() { self.put_output(&left.output()).await } else { Vec::new() };
         let value = match ended.status {
             Status::Exit(0) if self.goes_on() => self.put_result(&left.result()).await,

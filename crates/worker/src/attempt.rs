@@ -1,11 +1,12 @@
 //! One attempt, from its assignment to its outcome: runs the command, forwards its output, obeys cancels.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jobhall_client::Client;
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{AssignedJob, Code, LogStream, Outcome, OutcomeReport, ToServer, WorkerFile};
+use jobhall_protocol::{AssignedJob, Code, Keep, LogStream, Outcome, OutcomeReport, ToServer, WorkerFile};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -13,9 +14,9 @@ use crate::artifacts::Uploads;
 use crate::ended::{Chunk, Ended, Stream};
 use crate::executor;
 use crate::outbox::{Outbox, Reply};
-use crate::outputs::Spare;
 use crate::running::Running;
 use crate::slots::{Slot, Slots};
+use crate::workspace::{Workspace, Workspaces};
 
 /// Output is sent when this many bytes were collected, or when the oldest are this old.
 const GATHER_BYTES: usize = 256 * 1024;
@@ -35,6 +36,20 @@ pub(crate) enum Order {
     Lost,
 }
 
+/// Whether the command of an attempt was started; shared by its task and the session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Begun(Arc<AtomicBool>);
+
+impl Begun {
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// The state of an attempt.
 pub(crate) struct Attempt {
     pub client: Client,
@@ -44,9 +59,10 @@ pub(crate) struct Attempt {
     /// The token with which the job's process authenticates to the server.
     pub token: String,
     pub job: AssignedJob,
-    pub spare: Spare,
+    pub workspaces: Workspaces,
     pub outbox: Outbox,
     pub order: watch::Receiver<Order>,
+    pub begun: Begun,
 }
 
 impl Attempt {
@@ -67,28 +83,78 @@ impl Attempt {
 
     /// The outcome; none if the attempt was lost. The last of its output is left in `gathered`.
     async fn work(&mut self, slot: Slot, gathered: &mut Gathered) -> Option<OutcomeReport> {
-        let left = match self.spare.take() {
+        let user = slot.user();
+        let mut left = match self.workspaces.take(&self.attempt.to_string(), user.as_ref()) {
             Ok(left) => left,
             Err(error) => return Some(broken("no_scratch", &error)),
         };
-        let command = match executor::command(&self.job, &self.file) {
+        let command = match executor::command(&self.job, &self.file, user.as_ref()) {
             Ok(command) => command,
             Err(failure) => return Some(executor::report(Outcome::Failed, Some(failure))),
         };
         let claim = self.attempt.claim.to_string();
         let command = executor::with_contract(command, &self.job, &claim, self.client.base_url(), &left);
         let command = executor::with_access(command, &self.token, self.client.trust());
+        if self.job.at_most_once && !self.accept().await {
+            return None;
+        }
+        if *self.order.borrow() == Order::Cancel {
+            return Some(executor::report(Outcome::Cancelled, None));
+        }
         let running = match slot.run(command).await {
             Ok(running) => running,
             Err(error) => return Some(broken("not_run", &error)),
         };
+        self.begun.set();
         let ended = self.follow(running, gathered).await;
-        let (value, notes) = self.uploads().put_all(&ended, &left).await;
-        self.spare.put(left);
+        // Most jobs leave nothing. Looked at once, because it is a good part of the cost of a short job.
+        let is_untouched = left.is_untouched();
+        let (value, notes) = if is_untouched {
+            (Ok(None), String::new())
+        } else {
+            self.uploads().put_all(&ended, &left).await
+        };
         self.say(gathered, &notes).await;
         let order = *self.order.borrow();
-        let external = self.job.external;
-        (order < Order::Lost).then(|| executor::outcome(&ended, order == Order::Cancel, external, value))
+        let report = executor::outcome(&ended, order == Order::Cancel, self.job.external, value);
+        self.keep_if_failed(&mut left, &report, gathered).await;
+        if is_untouched {
+            self.workspaces.put(left);
+        }
+        (order < Order::Lost).then_some(report)
+    }
+
+    async fn keep_if_failed(
+        &mut self,
+        left: &mut Workspace,
+        report: &OutcomeReport,
+        gathered: &mut Gathered,
+    ) {
+        let has_failed = matches!(report.outcome, Outcome::Failed | Outcome::Crashed);
+        if has_failed && self.file.keep == Some(Keep::Failed) {
+            let words = format!("jobhall: the workspace is kept in {}\n", left.keep().display());
+            self.say(gathered, &words).await;
+        }
+    }
+
+    /// Accepts the job, and returns whether the work may start: the server has stored the accept.
+    async fn accept(&mut self) -> bool {
+        while *self.order.borrow() < Order::Lost {
+            let (attempt, lease) = (self.attempt, self.lease);
+            let accept = ToServer::Accept { attempt, lease, answer: true };
+            match self.outbox.send(vec![accept]).await {
+                Some(Reply::Taken) => return *self.order.borrow() < Order::Lost,
+                Some(Reply::Refused(code, _)) if is_passing(code) => {
+                    let _ = timeout(AGAIN, self.order.changed()).await;
+                }
+                Some(Reply::Refused(_, why)) => {
+                    tracing::warn!(why, attempt = %self.attempt, "the server refused the accept");
+                    return false;
+                }
+                None => return false,
+            }
+        }
+        false
     }
 
     fn uploads(&self) -> Uploads {

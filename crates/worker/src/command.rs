@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The variables of the worker that a job inherits.
-pub const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"];
+pub const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "USER"];
 
 /// The `PATH` of jobs if the worker has none.
 pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -100,6 +100,13 @@ impl Command {
         self
     }
 
+    /// Sets one variable if it has no value yet.
+    #[must_use]
+    pub fn default_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.0.entry(name.into()).or_insert_with(|| value.into());
+        self
+    }
+
     /// Replaces the whole environment.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
@@ -111,6 +118,13 @@ impl Command {
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
+        self
+    }
+
+    /// Sets the directory to run in if there is none yet.
+    #[must_use]
+    pub fn default_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory.get_or_insert_with(|| directory.into());
         self
     }
 

@@ -2,13 +2,15 @@
 
 use jobhall_client::Trust;
 use jobhall_protocol::{
-    AssignedJob, EXEC, Exec, Failure, Outcome, OutcomeReport, RetryVerdict, Span, WorkerFile,
+    Allow, AssignedJob, EXEC, Exec, Failure, Outcome, OutcomeReport, RetryVerdict, Span, TypeCommand,
+    WorkerFile,
 };
 
 use crate::artifacts::Value;
 use crate::command::Command;
 use crate::ended::{Ended, Status};
-use crate::outputs::Outputs;
+use crate::slots::setup::JobUser;
+use crate::workspace::Workspace;
 
 /// The exit code that requests a retry.
 const TRY_AGAIN: i32 = 75;
@@ -16,27 +18,51 @@ const TRY_AGAIN: i32 = 75;
 const TRY_AGAIN_MS: u64 = 5_000;
 
 /// The command for this job, or why there is none.
-pub fn command(job: &AssignedJob, file: &WorkerFile) -> Result<Command, Failure> {
+pub fn command(job: &AssignedJob, file: &WorkerFile, user: Option<&JobUser>) -> Result<Command, Failure> {
     if let Some(typed) = file.types.get(&job.job_type) {
-        return Ok(Command::new(typed.run.clone()).stdin(job.params.get().as_bytes().to_vec()));
+        return Ok(of_user(typed_command(typed), user).stdin(job.params.get().as_bytes().to_vec()));
     }
     if job.job_type != EXEC {
         return Err(refused("unknown_type", format!("this worker has no command for type {}", job.job_type)));
     }
-    if !file.allow_exec {
+    if !file.allow.contains(&Allow::Exec) {
         return Err(refused("exec_not_allowed", "this worker does not run commands of clients".to_owned()));
     }
     let exec: Exec = serde_json::from_str(job.params.get())
         .map_err(|error| refused("bad_params", format!("params of exec: {error}")))?;
-    exec_command(exec)
+    exec_command(exec, user)
 }
 
-fn exec_command(exec: Exec) -> Result<Command, Failure> {
-    let mut command = match (exec.argv, exec.script) {
+fn of_user(command: Command, user: Option<&JobUser>) -> Command {
+    match user {
+        Some(user) => command.env("HOME", &user.home).env("USER", &user.name),
+        None => command,
+    }
+}
+
+/// A relative path of a program is relative to the directory in which the worker was started.
+fn typed_command(typed: &TypeCommand) -> Command {
+    let mut argv = typed.run.clone();
+    if let Some(program) = argv.first_mut().filter(|program| program.contains('/'))
+        && let Ok(path) = std::path::absolute(&*program)
+        && let Ok(path) = path.into_os_string().into_string()
+    {
+        *program = path;
+    }
+    let command = Command::new(argv);
+    match &typed.cwd {
+        Some(cwd) => command.directory(cwd),
+        None => command,
+    }
+}
+
+fn exec_command(exec: Exec, user: Option<&JobUser>) -> Result<Command, Failure> {
+    let command = match (exec.argv, exec.script) {
         (Some(argv), None) if !argv.is_empty() => Command::new(argv),
         (None, Some(script)) => Command::script(&script),
         _ => return Err(refused("bad_params", "params of exec: give either argv or script".to_owned())),
     };
+    let mut command = of_user(command, user);
     for (name, value) in exec.env {
         command = command.env(name, value);
     }
@@ -46,13 +72,13 @@ fn exec_command(exec: Exec) -> Result<Command, Failure> {
     Ok(command.stdin(exec.stdin.unwrap_or_default().into_bytes()))
 }
 
-/// Adds the variables that the process of every job gets.
+/// Adds the variables that the process of every job gets, and the workspace.
 pub(crate) fn with_contract(
     command: Command,
     job: &AssignedJob,
     claim: &str,
     server: &str,
-    left: &Outputs,
+    left: &Workspace,
 ) -> Command {
     command
         .env("CI", "true")
@@ -62,6 +88,8 @@ pub(crate) fn with_contract(
         .env("JOBHALL_SERVER", server)
         .env("JOBHALL_RESULT", left.result())
         .env("JOBHALL_OUTPUT", left.output())
+        .default_env("TMPDIR", left.temporary())
+        .default_directory(left.work())
 }
 
 /// Adds access to the server: a token that expires with the lease, and the trusted certificates.

@@ -7,7 +7,7 @@ use jobhall_protocol::{AttemptRef, Code, ToServer, ToWorker, Word};
 use tokio::sync::watch;
 use tokio::task::Id;
 
-use crate::attempt::Order;
+use crate::attempt::{Begun, Order};
 use crate::outbox::{OutboundMessage, Reply};
 
 /// One attempt.
@@ -15,6 +15,8 @@ struct Holding {
     lease: LeaseId,
     task: Id,
     order: watch::Sender<Order>,
+    /// Whether its command was started.
+    begun: Begun,
     /// Whether its slot is free: its command has ended.
     free: bool,
     /// Its unanswered message.
@@ -26,8 +28,15 @@ struct Holding {
 pub(crate) struct InFlight(BTreeMap<AttemptId, Holding>);
 
 impl InFlight {
-    pub fn add(&mut self, attempt: AttemptId, lease: LeaseId, task: Id, order: watch::Sender<Order>) {
-        self.0.insert(attempt, Holding { lease, task, order, free: false, message: None });
+    pub fn add(
+        &mut self,
+        attempt: AttemptId,
+        lease: LeaseId,
+        task: Id,
+        order: watch::Sender<Order>,
+        begun: Begun,
+    ) {
+        self.0.insert(attempt, Holding { lease, task, order, begun, free: false, message: None });
     }
 
     /// The number of slots in use.
@@ -38,6 +47,19 @@ impl InFlight {
     /// Whether the command of this attempt still runs, as far as is known here.
     pub fn is_busy(&self, attempt: AttemptId) -> bool {
         self.0.get(&attempt).is_some_and(|holding| !holding.free)
+    }
+
+    /// Whether the command of this attempt was started.
+    pub fn has_begun(&self, attempt: AttemptId) -> bool {
+        self.0.get(&attempt).is_some_and(|holding| holding.begun.get())
+    }
+
+    /// The running commands, to be reported on a new connection: a server that has restarted may not know that they
+    /// were started.
+    pub fn starts(&self) -> Vec<ToServer> {
+        let running = self.0.iter().filter(|(_, holding)| holding.begun.get() && !holding.free);
+        let own = running.filter(|(_, holding)| *holding.order.borrow() < Order::Lost);
+        own.map(|(&attempt, holding)| start(attempt, holding.lease)).collect()
     }
 
     /// Removes the attempt of a task that ended; returns the attempt and its lease.
@@ -143,9 +165,15 @@ impl InFlight {
     }
 }
 
+/// The message that the command of an attempt was started.
+pub(crate) fn start(attempt: AttemptId, lease: LeaseId) -> ToServer {
+    ToServer::Progress { attempt, lease, indicators: Vec::new() }
+}
+
 /// The kind of the last part of a message.
 fn last(message: &OutboundMessage) -> Option<Word> {
     match message.messages.last()? {
+        ToServer::Accept { .. } => Some(Word::Accept),
         ToServer::Log { .. } => Some(Word::Log),
         ToServer::Outcome { .. } => Some(Word::Outcome),
         _ => None,
@@ -188,7 +216,7 @@ mod tests {
         let (order, orders) = watch::channel(Order::Go);
         let task = tokio::spawn(async {}).id();
         let mut held = InFlight::default();
-        held.add(attempt(), LEASE, task, order);
+        held.add(attempt(), LEASE, task, order, Begun::default());
         (held, orders)
     }
 
@@ -240,6 +268,25 @@ mod tests {
             assert!(held.keep(message(vec![outcome()]).0).is_empty());
             assert!(held.list().is_empty() && !held.goes_on(attempt()), "nor is it named in the next hello");
         }
+    }
+
+    #[tokio::test]
+    async fn only_a_running_command_is_reported_again_as_started() {
+        let (mut held, _orders) = one().await;
+        assert!(!held.has_begun(attempt()) && held.starts().is_empty(), "not started yet");
+        held.0.get(&attempt()).unwrap().begun.set();
+        assert!(held.has_begun(attempt()));
+        assert!(matches!(*held.starts(), [ToServer::Progress { .. }]));
+        held.keep(message(vec![outcome()]).0);
+        assert!(held.starts().is_empty(), "its outcome implies it");
+    }
+
+    #[tokio::test]
+    async fn a_lost_command_is_not_reported_as_started() {
+        let (mut held, _orders) = one().await;
+        held.0.get(&attempt()).unwrap().begun.set();
+        held.lose_all();
+        assert!(held.starts().is_empty());
     }
 
     #[tokio::test]

@@ -50,7 +50,6 @@ mod executor;
 mod in_flight;
 mod link;
 mod outbox;
-mod outputs;
 mod result;
 mod running;
 mod slots;
@@ -58,13 +57,15 @@ pub mod supervisor;
 mod term;
 mod vacancy;
 mod wire;
+mod workspace;
 
-pub use abilities::{abilities, cpus, host_name};
+pub use abilities::{abilities, cpus, host_name, types};
 pub use command::{
     Command, DEFAULT_PATH, Environment, INHERITED, LEFTOVER_GRACE, MOST_STDIN, MOST_WORDS, OUTPUT_LIMIT,
     Refused,
 };
 pub use ended::{Chunk, Ended, Status, Stream};
 pub use running::{Running, Stopper};
+pub use slots::setup::{Hidden, JobUser, Setup};
 pub use slots::{Options, RunError, Slot, Slots};
-pub use vacancy::{Shutdown, WorkerOptions, run};
+pub use vacancy::{Connected, Shutdown, Until, WorkerError, WorkerOptions, run};

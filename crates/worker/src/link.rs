@@ -1,5 +1,6 @@
 //! An open connection to the server: messages are collected while the previous frame is being sent.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use jobhall_client::{ClientError, Session, SessionReceiver, SessionSender};
@@ -62,4 +63,11 @@ async fn write(mut sender: SessionSender, mut said: mpsc::UnboundedReceiver<ToSe
         }
         frame.clear();
     }
+}
+
+/// A name of this process that no other has.
+pub(crate) fn instance() -> String {
+    // The keys of a hash map are random in each process.
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{}-{random:016x}", std::process::id())
 }

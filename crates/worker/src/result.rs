@@ -9,7 +9,7 @@ use jobhall_protocol::INLINE_RESULT_BYTES;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::outputs;
+use crate::workspace::outputs;
 
 /// Maximum size of a result that is checked for being JSON.
 const JSON_BYTES: u64 = 64 << 20;
@@ -84,10 +84,10 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::outputs::Outputs;
+    use crate::workspace::Workspaces;
 
     fn kind(content: &[u8]) -> String {
-        let outputs = Outputs::new().unwrap();
+        let outputs = Workspaces::default().take("1-1", None).unwrap();
         fs::write(outputs.result(), content).unwrap();
         match look(&outputs.result()).unwrap() {
             Left::Nothing => "nothing".to_owned(),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_no_result() {
-        let outputs = Outputs::new().unwrap();
+        let outputs = Workspaces::default().take("1-1", None).unwrap();
         assert!(matches!(look(&outputs.result()).unwrap(), Left::Nothing));
         std::os::unix::fs::symlink("/etc/passwd", outputs.result()).unwrap();
         assert!(look(&outputs.result()).is_err());

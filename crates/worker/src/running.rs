@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 use crate::ended::{Chunk, Ended, Status, Stream};
 use crate::slots::{Slot, Supervisor};
@@ -26,6 +27,8 @@ pub struct Running {
     last_output: Instant,
     output_bytes: u64,
     ended: Option<Ended>,
+    /// Ends what a lost slot has left.
+    clean_up: Option<JoinHandle<()>>,
 }
 
 /// Stops a command from elsewhere. No effect once it has ended.
@@ -60,6 +63,7 @@ impl Running {
             last_output: now,
             output_bytes: 0,
             ended: None,
+            clean_up: None,
         }
     }
 
@@ -67,6 +71,10 @@ impl Running {
     /// returned future is dropped.
     pub async fn next(&mut self) -> Option<Chunk> {
         loop {
+            if let Some(clean_up) = &mut self.clean_up {
+                let _is_best_effort = clean_up.await;
+                self.clean_up = None;
+            }
             let supervisor = self.supervisor.as_mut()?;
             match next_report(supervisor).await {
                 Some(Report::Started { pid }) => self.pid = Some(pid),
@@ -130,7 +138,7 @@ impl Running {
     }
 
     fn lose(&mut self) {
-        self.supervisor = None;
+        self.clean_up = self.supervisor.take().map(|supervisor| self.slot.clean_up(supervisor));
         self.ended = Some(Ended {
             duration: self.started.elapsed(),
             output_bytes: self.output_bytes,

@@ -1,22 +1,28 @@
 //! The slots of a worker: a limited number of concurrent commands, each in a pair of processes that the next
 //! command reuses.
 
+pub(crate) mod setup;
+
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::process::{getpid, set_child_subreaper};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command as Program};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 
+use self::setup::{Covered, Hidden, JobUser, Setup};
 use crate::command::{Command, Environment, Refused};
 use crate::running::Running;
-use crate::supervisor::{CONTROL_GROUP, MONITOR, NO_NEW_PRIVILEGES};
+use crate::supervisor::{FAILED, MONITOR, PROBE, group, tree};
 use crate::wire::{Frames, Order};
 
 #[derive(Clone, Debug)]
@@ -28,12 +34,12 @@ pub struct Options {
     pub program: PathBuf,
     /// The arguments with which that executable calls [`crate::supervisor::main`].
     pub arguments: Vec<OsString>,
-    /// Whether setuid programs, such as `sudo`, have no effect in a slot. A worker that is not root can kill every
-    /// process of a command only if this is set.
-    pub no_new_privileges: bool,
-    /// A cgroup v2 directory in which this worker may create a group for each slot; see
-    /// [`crate::supervisor::own_group`]. An optional additional safeguard.
-    pub control_group: Option<PathBuf>,
+    /// Variables of a slot's processes besides those of a job. They must make it a process with one thread.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Whether this process adopts what a slot leaves if a job kills both of its processes, and ends it. It must have
+    /// no children but those of these slots.
+    pub adopts: bool,
+    pub setup: Setup,
 }
 
 impl Default for Options {
@@ -42,8 +48,35 @@ impl Default for Options {
             most: 1,
             program: "/proc/self/exe".into(),
             arguments: vec!["__slot".into()],
-            no_new_privileges: false,
-            control_group: None,
+            variables: Vec::new(),
+            adopts: false,
+            setup: Setup::default(),
+        }
+    }
+}
+
+impl Options {
+    /// Whether slots can be set up like this; if not, why.
+    ///
+    /// # Errors
+    /// The first thing that this machine refuses.
+    pub async fn probe(&self) -> Result<(), String> {
+        let program = program(self, PROBE).map(|mut program| {
+            program.stdin(Stdio::null()).stderr(Stdio::piped());
+            program
+        });
+        let ended = match program {
+            Ok(mut program) => program.output().await,
+            Err(error) => Err(error),
+        };
+        match ended {
+            Ok(ended) if ended.status.success() => Ok(()),
+            Ok(ended) => {
+                let said = String::from_utf8_lossy(&ended.stderr);
+                let said = said.trim();
+                Err(said.strip_prefix(FAILED).unwrap_or(said).to_owned())
+            }
+            Err(error) => Err(error.to_string()),
         }
     }
 }
@@ -57,6 +90,23 @@ struct Pool {
     options: Options,
     free: Arc<Semaphore>,
     idle: Mutex<Vec<Supervisor>>,
+    monitors: Arc<Monitors>,
+}
+
+/// The process ids of the monitors that are in use. It is locked while one is started.
+type Monitors = Mutex<HashSet<i32>>;
+
+/// A monitor, known until this is dropped.
+#[derive(Debug)]
+struct Known {
+    monitors: Arc<Monitors>,
+    pid: i32,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.monitors.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.pid);
+    }
 }
 
 /// Permission to run one command.
@@ -74,6 +124,8 @@ pub(crate) struct Supervisor {
     pub(crate) frames: Frames,
     pub(crate) run: u64,
     monitor: Child,
+    known: Known,
+    covered: Option<Covered>,
 }
 
 /// Why a command was not sent to a slot.
@@ -92,7 +144,12 @@ impl Slots {
     #[must_use]
     pub fn new(options: Options) -> Self {
         let free = Arc::new(Semaphore::new(options.most.min(Semaphore::MAX_PERMITS)));
-        Self(Arc::new(Pool { options, free, idle: Mutex::default() }))
+        if options.adopts
+            && let Err(error) = set_child_subreaper(Some(getpid()))
+        {
+            tracing::warn!("a job that kills the processes of its slot can outlive itself: {error}");
+        }
+        Self(Arc::new(Pool { options, free, idle: Mutex::default(), monitors: Arc::default() }))
     }
 
     /// Waits for a free slot.
@@ -126,15 +183,16 @@ impl Slots {
 }
 
 impl Pool {
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Supervisor>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Supervisor>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The most recently used supervisor whose processes are alive.
     fn take_idle(&self) -> Option<Supervisor> {
         let mut idle = self.idle();
+        let covered = self.options.setup.hidden.as_ref().map(Hidden::covered);
         while let Some(mut supervisor) = idle.pop() {
-            if matches!(supervisor.monitor.try_wait(), Ok(None)) {
+            if matches!(supervisor.monitor.try_wait(), Ok(None)) && supervisor.covered == covered {
                 return Some(supervisor);
             }
         }
@@ -143,6 +201,11 @@ impl Pool {
 }
 
 impl Slot {
+    /// Whom commands run as, if not as the worker.
+    pub(crate) fn user(&self) -> Option<JobUser> {
+        self.pool.options.setup.user.clone()
+    }
+
     /// Sends a command to the slot. Its end reports whether it could be started.
     ///
     /// # Errors
@@ -156,9 +219,24 @@ impl Slot {
                 return Ok(Running::new(self, supervisor));
             }
         }
-        let mut supervisor = Supervisor::start(&self.pool.options)?;
+        let mut supervisor = Supervisor::start(&self.pool)?;
         supervisor.order(&command, &mut order).await?;
         Ok(Running::new(self, supervisor))
+    }
+
+    /// Ends what is left of a slot whose processes have ended. They do this themselves unless both were killed.
+    pub(crate) fn clean_up(&self, supervisor: Supervisor) -> JoinHandle<()> {
+        let (pool, monitor) = (Arc::clone(&self.pool), supervisor.known.pid);
+        tokio::task::spawn_blocking(move || {
+            if let Some(place) = &pool.options.setup.control_group {
+                group::end(place, monitor.unsigned_abs());
+            }
+            // It was a known child until now, so that its process id was not given to another one.
+            drop(supervisor);
+            if pool.options.adopts {
+                tree::end_orphans(&pool.monitors);
+            }
+        })
     }
 
     /// Keeps a supervisor whose command has ended for the next one, at most as many as there are slots.
@@ -171,13 +249,21 @@ impl Slot {
 }
 
 impl Supervisor {
-    fn start(options: &Options) -> io::Result<Self> {
+    fn start(pool: &Pool) -> io::Result<Self> {
+        let options = &pool.options;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (reader, writer) = UnixStream::from_std(ours)?.into_split();
         let writer = Arc::new(tokio::sync::Mutex::new(writer));
-        let monitor = monitor(options, theirs.into())?;
-        Ok(Self { reader, writer, frames: Frames::default(), run: 0, monitor })
+        // Before the slot covers them: if one is replaced in between, the slot is not used a second time.
+        let covered = options.setup.hidden.as_ref().map(Hidden::covered);
+        let mut program = program(options, MONITOR)?;
+        let mut known = pool.monitors.lock().unwrap_or_else(PoisonError::into_inner);
+        let monitor = program.stdin(Stdio::from(OwnedFd::from(theirs))).spawn()?;
+        let pid = monitor.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
+        known.insert(pid);
+        let known = Known { monitors: Arc::clone(&pool.monitors), pid };
+        Ok(Self { reader, writer, frames: Frames::default(), run: 0, monitor, known, covered })
     }
 
     async fn order(&mut self, command: &Command, bytes: &mut Vec<u8>) -> io::Result<()> {
@@ -194,20 +280,18 @@ impl Supervisor {
     }
 }
 
-/// A job can read the environment of its ancestors, so the slot's processes get the same variables as a job.
-fn monitor(options: &Options, socket: OwnedFd) -> io::Result<Child> {
+/// A process of a slot. A job can read the environment of its ancestors, so it gets the same variables as a job.
+fn program(options: &Options, role: &str) -> io::Result<Program> {
     let mut program = Program::new(&options.program);
     program
         .arg0("hall-monitor")
         .args(&options.arguments)
-        .arg(MONITOR)
-        .args(options.no_new_privileges.then_some(NO_NEW_PRIVILEGES))
-        .args(options.control_group.as_ref().map(|_| CONTROL_GROUP))
-        .args(&options.control_group)
+        .arg(role)
+        .arg(serde_json::to_string(&options.setup)?)
         .env_clear()
         .envs(Environment::base().iter())
-        .stdin(Stdio::from(socket))
+        .envs(options.variables.iter().map(|(name, value)| (name, value)))
         .stdout(Stdio::null())
         .stderr(Stdio::inherit());
-    program.spawn()
+    Ok(program)
 }

@@ -1,33 +1,43 @@
 //! The vacancy loop: one session with the server grants credit for free slots, receives assignments, and renews all
 //! leases. If the connection breaks, the loop reconnects and names the attempts it still has.
 
+mod way;
+
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jobhall_client::{Backoff, Client, ClientError, Session};
 use jobhall_core::needs::SelectorError;
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{AssignedJob, AttemptRef, EXEC, Hello, ToServer, ToWorker, Welcome, WorkerFile};
+use jobhall_protocol::{
+    AssignedJob, AttemptRef, Code, FEATURE_FINISH, Hello, ToServer, ToWorker, Welcome, WorkerFile,
+};
+use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use crate::abilities::{abilities, cpus};
-use crate::attempt::{Attempt, Order, broken};
-use crate::in_flight::InFlight;
-use crate::link::Link;
+use crate::abilities::{abilities, accepts, cpus};
+use crate::attempt::{Attempt, Begun, Order, broken};
+use crate::in_flight::{InFlight, start};
+use crate::link::{Link, instance};
 use crate::outbox::{OutboundMessage, Outbox};
-use crate::outputs::Spare;
 use crate::slots::Slots;
 use crate::term::Term;
+use crate::workspace::Workspaces;
+use way::{News, Way};
 
 /// Maximum number of queued messages of attempts.
 const OUTBOUND: usize = 1_024;
 
-/// A job that ends within this time is accepted by its outcome, which saves a frame.
-const ACCEPT: Duration = Duration::from_millis(20);
+/// The outcome of a job that ends within this time implies that it was accepted and started, which saves a frame.
+const START: Duration = Duration::from_millis(20);
+
+/// How long a worker waits for its name while another process is connected under it: longer than the default lease.
+const NAME_WAIT: Duration = Duration::from_secs(45);
+/// Pause between two tries.
+const NAME_PAUSE: Duration = Duration::from_secs(3);
 
 /// The requested kind of shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,12 +56,44 @@ pub struct WorkerOptions {
     pub file: WorkerFile,
     pub slots: Slots,
     pub shutdown: watch::Receiver<Shutdown>,
+    /// When the worker ends without a shutdown.
+    pub until: Until,
+    /// Called once, when the first session begins, with the name of the worker on the server.
+    pub connected: Connected,
 }
 
-/// Works until shutdown; an error if the worker's file is invalid.
-pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
-    let WorkerOptions { client, file, slots, shutdown } = options;
-    let hello = Hello { abilities: abilities(&file)?, accepts: accepts(&file), ..Hello::default() };
+/// Gets the name of the worker on the server.
+pub type Connected = Box<dyn FnOnce(&str) + Send>;
+
+/// When a worker ends without a shutdown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Until {
+    /// It takes one job and ends after it.
+    pub once: bool,
+    /// It ends when it has had no job for this time.
+    pub idle: Option<Duration>,
+    /// It finishes its jobs and ends when an operator drains it.
+    pub drained: bool,
+}
+
+/// Why a worker ended with an error.
+#[derive(Debug, Error)]
+pub enum WorkerError {
+    /// The abilities in the worker's file are invalid.
+    #[error(transparent)]
+    Abilities(#[from] SelectorError),
+    /// The server refused the worker's token.
+    #[error(transparent)]
+    Refused(ClientError),
+}
+
+/// Works until shutdown, or until the server refuses the worker's token.
+pub async fn run(options: WorkerOptions) -> Result<(), WorkerError> {
+    let WorkerOptions { client, file, slots, shutdown, until, connected } = options;
+    let instance = Some(instance());
+    let (abilities, accepts) = (abilities(&file)?, accepts(&file));
+    let features = until.drained.then(|| FEATURE_FINISH.to_owned()).into_iter().collect();
+    let hello = Hello { features, abilities, accepts, instance, ..Hello::default() };
     let named = file.name.clone();
     let count = u64::from(file.slots.unwrap_or_else(cpus).max(1));
     let (to_loop, outbound) = mpsc::channel(OUTBOUND);
@@ -65,72 +107,45 @@ pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
         in_flight: InFlight::default(),
         brought: Vec::new(),
         tasks: JoinSet::new(),
-        spare: Spare::default(),
+        workspaces: Workspaces::default(),
         to_loop,
         way: Way::Away(Instant::now()),
         patience: Backoff::of_a_worker(),
         term: Term::unknown(),
-        accepts: VecDeque::new(),
+        starts: VecDeque::new(),
         heard: 0,
         said: None,
+        until,
+        drained: false,
+        taken: 0,
+        idle_since: Instant::now(),
+        connected: Some(connected),
+        refused: None,
+        name_taken: None,
     };
-    worker.run(outbound, shutdown).await;
-    Ok(())
+    worker.run(outbound, shutdown).await
 }
 
-/// The jobs that this worker accepts: those of its types, and `exec` if it is allowed.
-fn accepts(file: &WorkerFile) -> String {
-    let mut types: Vec<&str> = file.types.keys().map(String::as_str).collect();
-    if file.allow_exec {
-        types.push(EXEC);
-    }
-    if types.is_empty() {
-        "type in (none-configured)".to_owned()
-    } else {
-        format!("type in ({})", types.join(","))
-    }
+/// Whether an error of the server is about the token, so that no later try succeeds.
+fn is_refusal(error: &ClientError) -> bool {
+    matches!(error.code(), Some(Code::Unauthorized | Code::Forbidden))
 }
 
-/// Waits for the time of the first entry; forever if there is none.
-async fn due(first: Option<&(Instant, AttemptId, LeaseId)>) {
-    match first {
-        Some((at, ..)) => sleep_until(*at).await,
+/// An attempt whose start is not reported yet.
+struct Unreported {
+    /// When to do that.
+    at: Instant,
+    attempt: AttemptId,
+    lease: LeaseId,
+    /// Whether its accept was reported.
+    accepted: bool,
+}
+
+/// Waits for this time; forever if there is none.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
         None => std::future::pending().await,
-    }
-}
-
-type Connecting = Pin<Box<dyn Future<Output = Result<Session, ClientError>> + Send>>;
-
-/// The state of the connection to the server.
-enum Way {
-    /// Disconnected until this time.
-    Away(Instant),
-    /// Connecting; the earliest time at which the hello was sent.
-    Opening(Connecting, Instant),
-    Open(Box<Link>),
-}
-
-/// Events of the connection.
-enum News {
-    /// It is time to connect.
-    Try,
-    /// The response to a hello that was sent at this time.
-    Answer(Result<Session, ClientError>, Instant),
-    /// Messages of the server.
-    Frame(Result<Vec<ToWorker>, ClientError>),
-}
-
-impl Way {
-    /// The next event. Nothing is lost when the returned future is dropped.
-    async fn next(&mut self) -> News {
-        match self {
-            Way::Away(until) => {
-                sleep_until(*until).await;
-                News::Try
-            }
-            Way::Opening(connecting, since) => News::Answer(connecting.await, *since),
-            Way::Open(link) => News::Frame(link.next().await),
-        }
     }
 }
 
@@ -146,17 +161,29 @@ struct Worker {
     /// The attempts named in the last hello.
     brought: Vec<AttemptRef>,
     tasks: JoinSet<()>,
-    spare: Spare,
+    workspaces: Workspaces,
     to_loop: mpsc::Sender<OutboundMessage>,
     way: Way,
     patience: Backoff,
     term: Term,
-    /// Attempts to accept, and when; the earliest first.
-    accepts: VecDeque<(Instant, AttemptId, LeaseId)>,
+    /// Attempts whose accept and start are not reported yet, and when to do that; the earliest first.
+    starts: VecDeque<Unreported>,
     /// Assignments received in this session.
     heard: i64,
     /// The last credit sent in this session.
     said: Option<i64>,
+    until: Until,
+    /// Whether an operator drains it.
+    drained: bool,
+    /// Assignments received in all sessions.
+    taken: u64,
+    /// When it last had a job, or started.
+    idle_since: Instant,
+    connected: Option<Connected>,
+    /// Why the server refused the token.
+    refused: Option<ClientError>,
+    /// Since when another process is connected under the name of this worker.
+    name_taken: Option<Instant>,
 }
 
 impl Worker {
@@ -164,13 +191,18 @@ impl Worker {
         mut self,
         mut outbound: mpsc::Receiver<OutboundMessage>,
         mut shutdown: watch::Receiver<Shutdown>,
-    ) {
-        let mut ending = *shutdown.borrow_and_update();
-        while ending == Shutdown::None || !self.tasks.is_empty() {
+    ) -> Result<(), WorkerError> {
+        let mut asked = *shutdown.borrow_and_update();
+        loop {
+            let ending = asked.max(self.ending());
+            if ending > Shutdown::None && self.tasks.is_empty() {
+                break;
+            }
+            let idle_until = self.idle_until();
             tokio::select! {
                 changed = shutdown.changed() => {
-                    ending = if changed.is_ok() { *shutdown.borrow_and_update() } else { Shutdown::Now };
-                    if ending == Shutdown::Now {
+                    asked = if changed.is_ok() { *shutdown.borrow_and_update() } else { Shutdown::Now };
+                    if asked == Shutdown::Now {
                         self.in_flight.lose_all();
                     }
                     if changed.is_err() {
@@ -181,17 +213,35 @@ impl Worker {
                 Some(message) = outbound.recv() => self.send(message),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 () = sleep_until(self.term.next()) => self.beat(ending),
-                () = due(self.accepts.front()) => self.accept(),
+                () = at(self.starts.front().map(|start| start.at)) => self.report_starts(),
+                () = at(idle_until) => {}
             }
             while let Ok(message) = outbound.try_recv() {
                 self.send(message);
             }
-            self.credit(ending == Shutdown::None);
+            self.credit(asked.max(self.ending()) == Shutdown::None);
         }
         self.tasks.shutdown().await;
         if let Way::Open(link) = self.way {
             link.leave().await;
         }
+        self.refused.map_or(Ok(()), |error| Err(WorkerError::Refused(error)))
+    }
+
+    /// How the worker ends by itself.
+    fn ending(&self) -> Shutdown {
+        let had_one = self.until.once && self.taken > 0;
+        let is_idle = self.idle_until().is_some_and(|until| until <= Instant::now());
+        match self.refused {
+            Some(_) => Shutdown::Now,
+            None if had_one || is_idle || self.drained => Shutdown::Drain,
+            None => Shutdown::None,
+        }
+    }
+
+    /// When it ends because it has no job.
+    fn idle_until(&self) -> Option<Instant> {
+        self.until.idle.filter(|_| self.tasks.is_empty()).map(|idle| self.idle_since + idle)
     }
 
     fn say(&self, message: ToServer) {
@@ -205,8 +255,28 @@ impl Worker {
             News::Try => self.connect(),
             News::Answer(Ok(session), since) => self.welcomed(session, since),
             News::Frame(Ok(messages)) => messages.into_iter().for_each(|message| self.told(message)),
+            News::Answer(Err(error), _) if is_refusal(&error) => self.refuse(error),
+            News::Answer(Err(error), _) if error.code() == Some(Code::Conflict) => self.wait_for_name(error),
             News::Answer(Err(error), _) | News::Frame(Err(error)) => self.away(&error.to_string()),
         }
+    }
+
+    /// The server refused the token: the leases are lost, and no other session can be opened.
+    fn refuse(&mut self, error: ClientError) {
+        self.in_flight.lose_all();
+        self.way = Way::Over;
+        self.refused = Some(error);
+    }
+
+    /// Another process is connected under this name. It may be an earlier one on a machine that died, whose session
+    /// ends with its lease; so the worker tries for a while before it gives up.
+    fn wait_for_name(&mut self, error: ClientError) {
+        let since = *self.name_taken.get_or_insert_with(Instant::now);
+        if since.elapsed() > NAME_WAIT {
+            return self.refuse(error);
+        }
+        tracing::warn!("not connected: {error}; trying again for {} s", NAME_WAIT.as_secs());
+        self.way = Way::Away(Instant::now() + NAME_PAUSE);
     }
 
     fn connect(&mut self) {
@@ -230,6 +300,10 @@ impl Worker {
 
     fn welcomed(&mut self, session: Session, since: Instant) {
         let Welcome { worker, lease_ms, kept, lost, .. } = session.welcome.clone();
+        self.name_taken = None;
+        if let Some(connected) = self.connected.take() {
+            connected(&worker);
+        }
         if let Some(name) = self.named.take().filter(|name| !worker.is_empty() && *name != worker) {
             tracing::warn!(
                 "using token {worker:?}, so this worker registers as {worker:?}, not {name:?}; \
@@ -246,6 +320,7 @@ impl Worker {
         self.term = Term::new(Duration::from_millis(lease_ms), since);
         self.patience.renew();
         (self.heard, self.said) = (0, None);
+        self.in_flight.starts().into_iter().for_each(|message| self.say(message));
         self.in_flight.unanswered().into_iter().for_each(|message| self.say(message));
     }
 
@@ -274,6 +349,7 @@ impl Worker {
             ToWorker::Assign { attempt, lease, token, job } => self.take(attempt, lease, token, job),
             ToWorker::Renewed {} => self.term.renewed(),
             ToWorker::Drain {} => tracing::info!("the server is stopping"),
+            ToWorker::Finish {} => self.drain(),
             ToWorker::Refused { to, attempt: None, detail, .. } => {
                 tracing::warn!(?to, detail, "the server refused a message");
             }
@@ -281,24 +357,56 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, attempt: AttemptId, lease: LeaseId, token: String, job: AssignedJob) {
-        self.heard += 1;
-        self.accepts.push_back((Instant::now() + ACCEPT, attempt, lease));
-        let (order, orders) = watch::channel(Order::Go);
-        let outbox = Outbox::new(attempt, self.to_loop.clone());
-        let (client, file, spare) = (self.client.clone(), self.file.clone(), self.spare.clone());
-        let one = Attempt { client, file, attempt, lease, token, job, spare, outbox, order: orders };
-        let task = self.tasks.spawn(one.run(self.slots.clone())).id();
-        self.in_flight.add(attempt, lease, task, order);
+    /// An operator drains this worker. It does not depend on the connection from here on.
+    fn drain(&mut self) {
+        if !std::mem::replace(&mut self.drained, true) {
+            tracing::warn!("an operator drains this worker: it finishes its jobs and exits");
+        }
     }
 
-    /// Accepts attempts that are due. An attempt that has already reported its end needs no accept.
-    fn accept(&mut self) {
+    fn take(&mut self, attempt: AttemptId, lease: LeaseId, token: String, job: AssignedJob) {
+        self.heard += 1;
+        self.taken += 1;
+        // The attempt itself accepts a job that runs at most once, and waits for the answer.
+        let accepted = job.at_most_once;
+        self.starts.push_back(Unreported { at: Instant::now() + START, attempt, lease, accepted });
+        let (order, orders) = watch::channel(Order::Go);
+        let outbox = Outbox::new(attempt, self.to_loop.clone());
+        let (client, file, workspaces) = (self.client.clone(), self.file.clone(), self.workspaces.clone());
+        let begun = Begun::default();
+        let one = Attempt {
+            client,
+            file,
+            attempt,
+            lease,
+            token,
+            job,
+            workspaces,
+            outbox,
+            order: orders,
+            begun: begun.clone(),
+        };
+        let task = self.tasks.spawn(one.run(self.slots.clone())).id();
+        self.in_flight.add(attempt, lease, task, order, begun);
+    }
+
+    /// Reports the start of attempts that are due, which implies the accept. An attempt that has already reported its
+    /// end needs neither. One whose command is not started yet is accepted now, and its start is reported later.
+    fn report_starts(&mut self) {
         let now = Instant::now();
-        while let Some((_, attempt, lease)) = self.accepts.pop_front_if(|(at, ..)| *at <= now) {
-            if self.in_flight.is_busy(attempt) {
-                self.say(ToServer::Accept { attempt, lease });
+        while let Some(due) = self.starts.pop_front_if(|due| due.at <= now) {
+            let Unreported { attempt, lease, accepted, .. } = due;
+            if !self.in_flight.is_busy(attempt) {
+                continue;
             }
+            if self.in_flight.has_begun(attempt) {
+                self.say(start(attempt, lease));
+                continue;
+            }
+            if !accepted {
+                self.say(ToServer::Accept { attempt, lease, answer: false });
+            }
+            self.starts.push_back(Unreported { at: now + START, accepted: true, ..due });
         }
     }
 
@@ -313,6 +421,7 @@ impl Worker {
             Ok((task, ())) => (task, None),
             Err(error) => (error.id(), Some(error.to_string())),
         };
+        self.idle_since = Instant::now();
         if let (Some((attempt, lease)), Some(why)) = (self.in_flight.remove(task), panic) {
             tracing::error!(%attempt, why, "the task of an attempt failed");
             self.give_up(attempt, lease, "worker_broken", &why);
@@ -323,7 +432,8 @@ impl Worker {
     /// correct when messages cross on the wire. Commands that wait for others are counted too; the server knows them
     /// and assigns more accordingly, which makes the number of free slots here negative.
     fn credit(&mut self, wants_jobs: bool) {
-        let room = self.count.cast_signed() - self.in_flight.busy() as i64;
+        let count = if self.until.once { 1 } else { self.count.cast_signed() };
+        let room = count - self.in_flight.busy() as i64;
         let total = self.heard + if wants_jobs { room } else { room.min(0) };
         if matches!(self.way, Way::Open(_)) && self.said != Some(total) {
             self.say(ToServer::Credit { total });

@@ -44,14 +44,11 @@ pub struct CallArgs {
     /// Which workers match, such as 'os=linux, gpu>=1'
     #[arg(long, value_name = "SELECTOR")]
     pub needs: Option<String>,
-    /// Queue name [default: the queue of this job]
-    #[arg(long)]
-    pub queue: Option<String>,
     /// Start the sub-job without waiting for it
     #[arg(long, alias = "begin")]
     pub no_wait: bool,
     /// Wait for all sub-jobs that were started
-    #[arg(long, conflicts_with_all = ["job_type", "key", "call", "params", "needs", "queue", "no_wait"])]
+    #[arg(long, conflicts_with_all = ["job_type", "key", "call", "params", "needs", "no_wait"])]
     pub all: bool,
 }
 
@@ -60,7 +57,6 @@ impl CallArgs {
         let params = self.params.as_deref().map(params).transpose()?;
         let job = SubmitJob {
             key: self.key.clone(),
-            queue: self.queue.clone(),
             needs: self.needs.clone(),
             params,
             ..SubmitJob::new(self.job_type.as_deref().unwrap_or(""))
@@ -81,10 +77,21 @@ fn name(job: &SubmitJob) -> String {
 pub async fn run(context: &Context, args: &CallArgs) -> Outcome {
     let (client, attempt) = (context.client()?, own_attempt()?);
     if args.all {
-        let jobs = wait(&client, &attempt, None).await?;
+        let mut jobs = wait(&client, &attempt, None).await?;
+        for job in jobs.iter_mut().filter(|job| job.left_out) {
+            // The response would have been too large: each of these jobs is requested alone.
+            if let Some(whole) = wait(&client, &attempt, Some(vec![job.id])).await?.pop() {
+                *job = whole;
+            }
+        }
         return tell(context, &jobs);
     }
     let called = client.call(&attempt, &args.sub_job()?).await?;
+    if called.params_differ {
+        context
+            .output
+            .say(&format!("note: job {} has this key and other params; yours were not submitted", called.id));
+    }
     if args.no_wait {
         context.output.one(&called, || called.id.to_string())?;
         return Ok(Exit::Ok);

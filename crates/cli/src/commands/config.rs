@@ -58,8 +58,12 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
     };
     let hosts = settings.hosts.as_ref();
     let hosts = hosts.map(|named| Setting { value: named.value.join(", "), origin: named.origin.clone() });
+    let server = match settings.server() {
+        Ok(server) => line("server", Some(server.value.clone()), server.origin.to_string()),
+        Err(failure) => line("server", None, failure.what),
+    };
     let lines = [
-        line("server", Some(settings.server.value.clone()), settings.server.origin.to_string()),
+        server,
         line(
             "token",
             token.map(|_| "(set)".to_owned()),
@@ -78,6 +82,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
         optional("database_direct", &shown(settings.database_direct.as_ref())),
         optional("database_pooled", &settings.database_pooled),
         optional("advertise", &settings.advertise),
+        optional("key_file", &settings.key_file),
     ];
     context.output.list(&lines, || table(&lines, args.origin))?;
     Ok(Exit::Ok)

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use jobhall_client::{Client, ClientError};
 use jobhall_protocol::{Cancel, Code, CreateGroup, Group, Span};
 
-use crate::commands::job::{batches, random_key};
+use crate::commands::job::{Duplicate, batches, duplicate, random_key};
 use crate::commands::until_interrupted;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -95,6 +95,10 @@ pub struct CreateArgs {
     /// File with one job per line, or - for standard input; the group is closed after them
     #[arg(long, value_name = "FILE.jsonl")]
     pub from: Option<String>,
+    /// If a job with the key of one of them is pending [default: join if the params are the same, else exit with 6];
+    /// see `jobhall job submit --help`
+    #[arg(long, value_name = "WHAT", requires = "from")]
+    pub on_duplicate: Option<Duplicate>,
     /// Leave the group open for more jobs
     #[arg(long, requires = "from", conflicts_with = "wait")]
     pub open: bool,
@@ -131,22 +135,24 @@ pub async fn run(context: &Context, command: &GroupCommand) -> Outcome {
 /// Creates the group first and then submits its jobs in batches, so the file can have any length.
 async fn create(context: &Context, client: &Client, args: &CreateArgs) -> Outcome {
     let key = args.idempotency_key.clone().unwrap_or_else(random_key);
-    let jobs = args.from.as_deref().map(batches::read).transpose()?;
+    let lines = args.from.as_deref().map(|from| batches::read(from, args.on_duplicate)).transpose()?;
     let CreateArgs { name, owner, tags, .. } = args;
     let (name, owner, tags) = (name.clone(), owner.clone(), tags.clone());
     let asked = CreateGroup { name, owner, tags, ..CreateGroup::default() };
     let mut group = client.create_group(&asked, Some(&key)).await?;
-    if let Some(mut jobs) = jobs {
+    let mut refused = None;
+    if let Some(batches::Lines { mut jobs, implicit }) = lines {
         jobs.iter_mut().for_each(|job| job.group = Some(group.id));
-        batches::submit(context, client, jobs, &key).await?;
+        let submitted = batches::submit(context, client, jobs, &key).await?;
+        refused = duplicate::check_many(context, &implicit, &submitted).err();
         group = if args.open { client.group(group.id).await? } else { client.close_group(group.id).await? };
     }
-    if args.wait {
+    if args.wait && refused.is_none() {
         context.output.say(&format!("group {} created", group.id));
         return wait(context, client, group.id, None).await;
     }
     context.output.one(&group, || format!("group {} created", group.id))?;
-    Ok(Exit::Ok)
+    refused.map_or(Ok(Exit::Ok), Err)
 }
 
 async fn list(context: &Context, client: &Client, limit: u32) -> Outcome {

@@ -5,6 +5,7 @@ pub mod batches;
 mod bulk;
 mod change;
 mod complete;
+pub mod duplicate;
 mod edit;
 mod filter;
 mod list;
@@ -13,6 +14,7 @@ mod show;
 pub mod submit;
 pub mod wait;
 
+pub use duplicate::Duplicate;
 pub use list::ListArgs;
 pub use log::LogArgs;
 pub use submit::SubmitArgs;

@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::database::{Database as Address, address, masked};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::hall_key;
 use crate::output::human::now_ms;
 use blobs::{Copied, Shelves};
 
@@ -55,15 +56,17 @@ struct Moved {
     settings: u64,
     idempotency_keys: u64,
     acts: u64,
+    records: u64,
     logs: u64,
     artifacts: u64,
 }
 
 impl Moved {
     fn new(held: Holdings, copied: Copied) -> Moved {
-        let Holdings { jobs, attempts, groups, links, settings, idempotency_keys, acts, blocks: _ } = held;
+        let Holdings { jobs, attempts, groups, links, settings, idempotency_keys, acts, blocks: _, records } =
+            held;
         let Copied { logs, artifacts } = copied;
-        Moved { jobs, attempts, groups, links, settings, idempotency_keys, acts, logs, artifacts }
+        Moved { jobs, attempts, groups, links, settings, idempotency_keys, acts, records, logs, artifacts }
     }
 }
 
@@ -78,9 +81,16 @@ pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
     let Copied { logs, artifacts } = copied;
     let told = || format!("moved {held}, {logs} logs, {artifacts} artifacts\n");
     context.output.one(&Moved::new(held, copied), told)?;
-    let file = file.display();
+    let (from, file) = (&file, file.display());
     context.output.say(&format!("{file} was not changed; no server opens it while {file}.moved exists"));
     context.output.say("the first node uses the admin.token of its data directory, or creates a new one");
+    let key = from.with_file_name(hall_key::FILE);
+    if key.exists() {
+        let key = key.display();
+        context.output.say(&format!(
+            "every node needs the key of the hall: copy {key} into its data directory, or name it with --key-file"
+        ));
+    }
     Ok(Exit::Ok)
 }
 

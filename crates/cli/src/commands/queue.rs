@@ -4,10 +4,11 @@ use clap::{Args, Subcommand};
 use jobhall_protocol::{Limit, Queue, QueueSettings, SetQueue};
 use serde::Serialize;
 
+use crate::commands::keep::{self, Kept};
 use crate::commands::limit;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::human::length;
 use crate::output::table::Table;
 
@@ -57,6 +58,7 @@ const SET_EXAMPLES: &str = r#"Examples:
   jobhall queue set mail --limit concurrency=10
   jobhall queue set mail --limit 'concurrency=2, by=params.customer.id' --limit rate=100/1m
   jobhall queue set mail --limit none
+  jobhall queue set mail --keep 7d --keep-count 10000
   jobhall queue set mail --limit concurrency=5 --if-match '"3-0a1b2c3d"'      only if it is still that version"#;
 
 /// Arguments of `queue set`.
@@ -67,8 +69,14 @@ pub struct SetArgs {
     pub name: String,
     /// Limit of concurrency or rate, such as 'concurrency=5', 'rate=100/1m' or 'concurrency=2, by=owner'; may be
     /// repeated, replaces all limits; or `none`
-    #[arg(long = "limit", value_name = "LIMIT", required = true, value_parser = limit::parse_or_none)]
+    #[arg(long = "limit", value_name = "LIMIT", value_parser = limit::parse_or_none)]
     pub limits: Vec<Option<Limit>>,
+    /// Remove completed jobs older than this, such as 7d; or `forever`, or `default` (the server's rule)
+    #[arg(long, value_name = "SPAN", value_parser = keep::own_span)]
+    pub keep: Option<Kept>,
+    /// Keep only this many completed jobs of each type; or `all`, or `default` (the server's rule)
+    #[arg(long, value_name = "N", value_parser = keep::own_count)]
+    pub keep_count: Option<Kept>,
     /// Change only this version, as shown by `queue show`
     #[arg(long, value_name = "VERSION")]
     pub if_match: Option<String>,
@@ -90,14 +98,22 @@ pub async fn run(context: &Context, command: &QueueCommand) -> Outcome {
             context.output.one(&shown, || told(&shown))?;
         }
         QueueCommand::Set(args) => {
-            let settings = SetQueue { paused: None, limits: limit::given(&args.limits) };
+            let settings = SetQueue {
+                paused: None,
+                limits: limit::given(&args.limits),
+                keep_ms: args.keep.map(|kept| kept.0),
+                keep_count: args.keep_count.map(|kept| kept.0),
+            };
+            if settings == SetQueue::default() {
+                return Err(Failure::usage("nothing to set").fix("see `jobhall help queue set`"));
+            }
             set(context, &args.name, &settings, args.if_match.as_deref()).await?;
         }
         QueueCommand::Pause { name } => {
-            set(context, name, &SetQueue { paused: Some(true), limits: None }, None).await?;
+            set(context, name, &SetQueue { paused: Some(true), ..SetQueue::default() }, None).await?;
         }
         QueueCommand::Resume { name } => {
-            set(context, name, &SetQueue { paused: Some(false), limits: None }, None).await?;
+            set(context, name, &SetQueue { paused: Some(false), ..SetQueue::default() }, None).await?;
         }
         QueueCommand::Reset { name } => {
             client.reset_queue(name).await?;
@@ -127,10 +143,11 @@ async fn set(context: &Context, name: &str, settings: &SetQueue, version: Option
     let found = context.client()?.set_queue(name, settings, version).await?;
     let set = Settings { settings: found.value, version: found.version };
     context.output.one(&set, || {
-        let QueueSettings { name, paused, limits } = &set.settings;
+        let QueueSettings { name, paused, limits, keep_ms, keep_count } = &set.settings;
+        let kept = kept(*keep_ms, *keep_count).map(|kept| format!("; {kept}")).unwrap_or_default();
         let paused = if *paused { "paused" } else { "not paused" };
         let version = set.version.as_deref().unwrap_or("");
-        format!("queue {name} is {paused}; limits: {}; version {version}\n", limit::list(limits))
+        format!("queue {name} is {paused}; limits: {}{kept}; version {version}\n", limit::list(limits))
     })
 }
 
@@ -161,11 +178,21 @@ fn table(queues: &[Queue]) -> Table {
     table
 }
 
+/// The rule for completed jobs as text; none if it has none.
+fn kept(keep_ms: Option<u64>, keep_count: Option<u64>) -> Option<String> {
+    let (span, count) = (keep::span(keep_ms, "default"), keep::count(keep_count, "default"));
+    (keep_ms.is_some() || keep_count.is_some()).then(|| format!("keep {span}, count {count}"))
+}
+
 /// The settings as text.
 fn note(queue: &Queue) -> String {
     let paused = queue.paused.then(|| "paused".to_owned());
     let limits = (!queue.limits.is_empty()).then(|| limit::list(&queue.limits));
-    [paused, limits].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [paused, limits, kept(queue.keep_ms, queue.keep_count)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn told(shown: &Shown) -> String {
@@ -175,6 +202,8 @@ fn told(shown: &Shown) -> String {
     facts.extend(queue.oldest_ready_ms.map(|_| ("oldest".to_owned(), oldest(queue))));
     facts.extend(queue.paused.then(|| ("paused".to_owned(), "yes".to_owned())));
     facts.extend((!queue.limits.is_empty()).then(|| ("limits".to_owned(), limit::list(&queue.limits))));
+    facts.extend(queue.keep_ms.map(|_| ("keep".to_owned(), keep::span(queue.keep_ms, ""))));
+    facts.extend(queue.keep_count.map(|_| ("keep count".to_owned(), keep::count(queue.keep_count, ""))));
     facts.extend(shown.version.clone().map(|version| ("version".to_owned(), version)));
     facts.extend(queue.workers.map(|workers| ("workers".to_owned(), workers.to_string())));
     facts.extend(queue.free_slots.map(|slots| ("free slots".to_owned(), slots.to_string())));

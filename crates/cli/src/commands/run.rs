@@ -10,7 +10,7 @@ use jobhall_protocol::{Cancel, Code, EXEC, Exec, Job, Retry, SubmitJob};
 use jobhall_server::Role;
 
 use crate::commands::interrupted;
-use crate::commands::job::{Printer, follow_job, wait};
+use crate::commands::job::{Duplicate, Printer, duplicate, follow_job, wait};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -24,7 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   jobhall run -- make test
   jobhall run --needs 'os=linux' --env LANG=C -- ./build.sh --fast
-  jobhall run --key deploy -- ./deploy.sh      never two at the same time
+  jobhall run --key deploy --on-duplicate run-again -- ./deploy.sh v2    after a pending deploy
 
 Exit codes: 0 succeeded, 100 failed, 101 cancelled, 102 timed out, 103 lost or crashed.
 Ctrl-C cancels the job; a second Ctrl-C exits immediately.";
@@ -36,9 +36,13 @@ pub struct RunArgs {
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub argv: Vec<String>,
-    /// Job key; at most one pending job per key
+    /// Job key; a key has at most one pending job. If one with another command is pending, this one does not run
     #[arg(long)]
     pub key: Option<String>,
+    /// If a job with the same key is pending: follow that job, reject this one, cancel that one and run after it, or
+    /// run after it [default: join if the command is the same, else exit with 6]
+    #[arg(long, value_name = "WHAT", requires = "key")]
+    pub on_duplicate: Option<Duplicate>,
     /// Queue name [default: default]
     #[arg(long)]
     pub queue: Option<String>,
@@ -57,6 +61,9 @@ pub struct RunArgs {
     /// Maximum attempts
     #[arg(long, value_name = "N", default_value = "1")]
     pub max_attempts: u16,
+    /// Never start it a second time: if its worker is lost, the job ends crashed
+    #[arg(long)]
+    pub at_most_once: bool,
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -80,7 +87,9 @@ impl RunArgs {
             needs: self.needs.clone(),
             uses: self.uses.clone(),
             params: Some(params),
+            on_duplicate: duplicate::wire(self.on_duplicate),
             retry: Some(Retry { max_attempts: Some(self.max_attempts), ..Retry::default() }),
+            at_most_once: self.at_most_once,
             ..SubmitJob::new(EXEC)
         };
         crate::commands::job::check(&job)?;
@@ -88,17 +97,27 @@ impl RunArgs {
     }
 }
 
-/// Runs the command on the configured server. If no server is configured and the default one does not answer, runs it
-/// on an embedded server.
+/// Runs the command on the server that was named or is running; on an embedded one if there is none.
 pub async fn run(context: &Context, args: &RunArgs) -> Outcome {
-    let client = context.client()?;
     let here = std::env::current_dir().ok().and_then(|here| Some(here.to_str()?.to_owned()));
-    let here = here.filter(|_| is_loopback(client.base_url()));
-    let unreachable = matches!(client.livez().await, Err(ClientError::Unreachable { .. }));
-    if unreachable && context.settings.server.origin == Origin::Default {
+    if is_alone(context).await? {
         return embedded(context, args, here).await;
     }
+    let client = context.client()?;
+    let here = here.filter(|_| is_loopback(client.base_url()));
     on_server(context, &client, args, here).await
+}
+
+/// Whether no server was named and none of this user is running. One of another user at the default address counts
+/// only if there is a token for it.
+async fn is_alone(context: &Context) -> Outcome<bool> {
+    let settings = &context.settings;
+    match settings.server() {
+        Err(failure) => Ok(failure.exit == Exit::Unreachable && settings.running.is_empty()),
+        Ok(server) if server.origin != Origin::Default => Ok(false),
+        Ok(_) if settings.token.is_none() => Ok(true),
+        Ok(_) => Ok(matches!(context.client()?.livez().await, Err(ClientError::Unreachable { .. }))),
+    }
 }
 
 /// Runs one command on an embedded server, whose data is removed afterwards.
@@ -106,11 +125,13 @@ async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Ou
     let failed = |why: String| Failure::new(Exit::Unexpected, "failed to start an embedded server").why(why);
     let folder = Folder::new().map_err(|error| failed(error.to_string()))?;
     let hall = OpenServer::open(&folder.0, &ListenArgs::anywhere()).await?;
-    context.output.say("no server is running: the command runs on an embedded one");
+    context.output.say("no server of yours is running: the command runs on an embedded one");
     let token = hall.tokens.mint("run", Role::Client);
     let worker = hall.tokens.mint("local", Role::Worker);
     let client = Client::new(&hall.url, Some(&token))?;
-    let mut worker = LocalWorker::new((&hall.url, None), worker, Some(1), &context.settings);
+    let mut worker = LocalWorker::new((&hall.url, None), Box::new(move || worker.clone()), &context.settings)
+        .slots(Some(1))
+        .hide(vec![folder.0.clone()]);
     let ended = tokio::select! {
         ended = on_server(context, &client, args, here) => ended,
         () = worker.keep() => Err(failed("its worker ended".to_owned())),
@@ -141,17 +162,41 @@ impl Drop for Folder {
 /// Submits the job, follows its log, and returns its exit code.
 pub async fn on_server(context: &Context, client: &Client, args: &RunArgs, here: Option<String>) -> Outcome {
     let key = crate::commands::job::random_key();
-    let submitted = client.submit(&args.job(here)?, Some(&key)).await?;
-    context.output.say(&format!("job {} {}", submitted.id, submitted.disposition));
+    let job = args.job(here)?;
+    let submitted = client.submit(&job, Some(&key)).await?;
+    duplicate::check(context, args.on_duplicate, &submitted)?;
+    let id = if submitted.disposition == "again" {
+        match after(context, client, submitted.id, &job).await? {
+            Some(id) => id,
+            None => return Ok(Exit::Interrupted),
+        }
+    } else {
+        context.output.say(&format!("job {} {}", submitted.id, submitted.disposition));
+        submitted.id
+    };
     // Standard error of the command is printed on standard error.
     let mut printer = Printer::apart(&context.output);
     let job = tokio::select! {
-        job = follow_job(client, submitted.id, None, &mut printer) => {
-            job.map_err(|failure| lost(submitted.id, failure))?
-        }
-        () = interrupted() => return stop(context, client, submitted.id).await,
+        job = follow_job(client, id, None, &mut printer) => job.map_err(|failure| lost(id, failure))?,
+        () = interrupted() => return stop(context, client, id).await,
     };
     Ok(verdict(context, &job))
+}
+
+/// Waits for the job that runs the command after the job that has the key; none after Ctrl-C.
+async fn after(context: &Context, client: &Client, holder: u64, job: &SubmitJob) -> Outcome<Option<u64>> {
+    context.output.say(&format!("job {holder} has the key; the command runs after it"));
+    tokio::select! {
+        id = duplicate::follow_up(client, holder, job) => {
+            let id = id?;
+            context.output.say(&format!("job {id} created"));
+            Ok(Some(id))
+        }
+        () = interrupted() => {
+            context.output.say(&format!("not waiting; the command still runs after job {holder}"));
+            Ok(None)
+        }
+    }
 }
 
 /// The first Ctrl-C cancels the job and waits for its end; the second one exits immediately.

@@ -31,13 +31,23 @@ pub struct ServerArgs {
 pub async fn start(context: &Context, args: &ServerArgs) -> Outcome {
     let mut signals = Signals::listen()?;
     let data = &context.settings.data.value;
-    let hall = Serving::open(data, &args.listen.with(&context.settings)?, &context.settings).await?;
+    let listen = args.listen.with(&context.settings)?;
+    let hall = Serving::open(data, &listen, &context.settings).await?;
+    let _registration = hall.register(data, &listen, &context.settings);
     context.output.line(&format!("jobhall is up: {}", hall.url()))?;
+    if let Some(first) = hall.first_start() {
+        context.output.say(&first);
+    }
     if let Some(hint) = hall.token_hint(data) {
         context.output.say(&hint);
     }
-    signals.next().await;
-    context.output.say("stopping");
+    let failed = tokio::select! {
+        () = signals.next() => None,
+        failure = hall.failed() => Some(failure),
+    };
+    if failed.is_none() {
+        context.output.say("stopping");
+    }
     hall.close().await;
-    Ok(Exit::Ok)
+    failed.map_or(Ok(Exit::Ok), Err)
 }

@@ -8,6 +8,9 @@ use clap::Args;
 /// The name of the hidden command.
 pub const NAME: &str = "__slot";
 
+/// Keeps the allocator from starting a thread: a process with several threads cannot enter a user namespace.
+pub const ONE_THREAD: (&str, &str) = ("_RJEM_MALLOC_CONF", "background_thread:false");
+
 /// Arguments of `__slot`; they are never parsed here, see [`start`].
 #[derive(Debug, Args)]
 pub struct SlotArgs {

@@ -13,6 +13,7 @@ const EXAMPLES: &str = "\
 Examples:
   jobhall token create ci --role client --queue 'ci-*' --expires 90d
   jobhall token create --join              for `jobhall worker --join`; valid once, for one hour
+  jobhall token create --join --uses 20 --expires 90d --queue 'ci-*'    for many workers
   jobhall token list
   jobhall token revoke ci";
 
@@ -44,9 +45,12 @@ pub struct CreateArgs {
     /// Role of the token
     #[arg(long, value_parser = ["viewer", "client", "worker", "admin"], required_unless_present = "join")]
     pub role: Option<String>,
-    /// Create a join token, which a worker exchanges once for its own
+    /// Create a join token, which a worker exchanges for its own
     #[arg(long, conflicts_with = "role")]
     pub join: bool,
+    /// How many workers can join with it [default: 1, within an hour]
+    #[arg(long, value_name = "N", requires = "join", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub uses: Option<u32>,
     /// Limit it to this queue, or to those with this prefix (`ci-*`); may be repeated
     #[arg(long = "queue", value_name = "QUEUE")]
     pub queues: Vec<String>,
@@ -68,6 +72,7 @@ impl CreateArgs {
             role,
             kind: if self.join { TokenKind::Join } else { TokenKind::Plain },
             queues: self.queues.clone(),
+            uses: self.uses,
             expires_in: self.expires,
         }
     }
@@ -105,11 +110,11 @@ fn table(tokens: &[Token]) -> Table {
     let mut table = Table::new(&["NAME", "ROLE", "ID", "QUEUES", "CREATED", "EXPIRES"]);
     for token in tokens {
         let role = match (token.kind, token.role) {
-            (TokenKind::Join, _) => "join",
-            (_, TokenRole::Viewer) => "viewer",
-            (_, TokenRole::Client) => "client",
-            (_, TokenRole::Worker) => "worker",
-            (_, TokenRole::Admin) => "admin",
+            (TokenKind::Join, _) => format!("join, {} left", token.uses.unwrap_or(1)),
+            (_, TokenRole::Viewer) => "viewer".to_owned(),
+            (_, TokenRole::Client) => "client".to_owned(),
+            (_, TokenRole::Worker) => "worker".to_owned(),
+            (_, TokenRole::Admin) => "admin".to_owned(),
         };
         let queues = if token.queues.is_empty() { "all".to_owned() } else { token.queues.join(" ") };
         let expires = token.expires_at.map_or_else(|| "never".to_owned(), |at| at.to_string());

@@ -5,6 +5,7 @@ use jobhall_client::{Client, Versioned};
 use jobhall_protocol::{BackoffKind, Code, Retry, SetTimeouts, SetType, Span, TypeSettings};
 use serde::Serialize;
 
+use crate::commands::keep::{self, Kept};
 use crate::commands::limit;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -70,12 +71,12 @@ pub struct SetArgs {
     /// Longest delay
     #[arg(long, value_name = "SPAN")]
     pub max_delay: Option<Span>,
-    /// Remove completed jobs older than this, such as 7d; or `forever`
-    #[arg(long, value_name = "SPAN", value_parser = keep)]
-    pub keep: Option<Limit>,
-    /// Keep only this many completed jobs; or `all`
-    #[arg(long, value_name = "N", value_parser = keep_count)]
-    pub keep_count: Option<Limit>,
+    /// Remove completed jobs older than this, such as 7d; or `forever`, or `default` (the rule of the queue or server)
+    #[arg(long, value_name = "SPAN", value_parser = keep::own_span)]
+    pub keep: Option<Kept>,
+    /// Keep only this many completed jobs; or `all`, or `default` (the rule of the queue or server)
+    #[arg(long, value_name = "N", value_parser = keep::own_count)]
+    pub keep_count: Option<Kept>,
     /// Maximum age of a success that is reused
     #[arg(long, value_name = "SPAN")]
     pub reuse_window: Option<Span>,
@@ -107,26 +108,16 @@ pub struct SetArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(Option<u64>);
 
-fn keep(text: &str) -> Result<Limit, String> {
-    match text {
-        "forever" => Ok(Limit(None)),
-        _ => text.parse::<Span>().map(|span| Limit(Some(span.0))).map_err(|error| error.to_string()),
-    }
+fn time_span(text: &str) -> Result<Limit, String> {
+    text.parse::<Span>().map(|span| Limit(Some(span.0))).map_err(|error| error.to_string())
 }
 
 fn or_default(text: &str) -> Result<Limit, String> {
-    if text == "default" { Ok(Limit(None)) } else { keep(text) }
+    if text == "default" { Ok(Limit(None)) } else { time_span(text) }
 }
 
 fn or_never(text: &str) -> Result<Limit, String> {
-    if text == "never" { Ok(Limit(None)) } else { keep(text) }
-}
-
-fn keep_count(text: &str) -> Result<Limit, String> {
-    match text {
-        "all" => Ok(Limit(None)),
-        _ => text.parse().map(|count| Limit(Some(count))).map_err(|_| "not a number, nor `all`".to_owned()),
-    }
+    if text == "never" { Ok(Limit(None)) } else { time_span(text) }
 }
 
 impl SetArgs {
@@ -236,10 +227,6 @@ fn attempts(found: &TypeSettings) -> String {
     found.retry.max_attempts.map_or_else(String::new, |most| most.to_string())
 }
 
-fn count(found: &TypeSettings) -> String {
-    found.keep_count.map_or_else(|| "all".to_owned(), |count| count.to_string())
-}
-
 fn table(types: &[TypeSettings]) -> Table {
     let mut table = Table::new(&["TYPE", "ATTEMPTS", "~BACKOFF", "KEEP", "COUNT", "REUSE"]);
     for found in types {
@@ -247,8 +234,8 @@ fn table(types: &[TypeSettings]) -> Table {
             (&found.name).into(),
             attempts(found).into(),
             backoff(&found.retry).into(),
-            span(found.keep_ms).into(),
-            count(found).into(),
+            keep::span(found.keep_ms, "default").into(),
+            keep::count(found.keep_count, "default").into(),
             span(Some(found.reuse_window_ms)).into(),
         ]);
     }
@@ -261,8 +248,8 @@ fn told(shown: &Shown) -> String {
         ("type", found.name.clone()),
         ("attempts", attempts(found)),
         ("backoff", backoff(&found.retry)),
-        ("keep", span(found.keep_ms)),
-        ("keep count", count(found)),
+        ("keep", keep::span(found.keep_ms, "default")),
+        ("keep count", keep::count(found.keep_count, "default")),
         ("reuse", span(Some(found.reuse_window_ms))),
         ("paused", if found.paused { "yes" } else { "no" }.to_owned()),
         ("limits", limit::list(&found.limits)),

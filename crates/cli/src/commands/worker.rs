@@ -1,29 +1,32 @@
 //! `jobhall worker`: runs jobs of a hall.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use jobhall_client::Client;
 use jobhall_core::WorkerName;
-use jobhall_protocol::WorkerFile;
-use jobhall_worker::{Shutdown, Slots, WorkerOptions};
+use jobhall_protocol::{Allow, Code, Span, WorkerFile};
+use jobhall_worker::{Connected, Hidden, Options, Setup, Shutdown, Slots, Until, WorkerError, WorkerOptions};
 use tokio::sync::watch;
 
 use crate::args::LogArgs;
+use crate::commands::slot;
 use crate::commands::worker_list::{self, WorkerCommand};
 use crate::context::Context;
-use crate::credential;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::server::{Signals, hide};
 use crate::settings::Origin;
+use crate::{credential, job_user, worker_file};
 
 const EXAMPLES: &str = "\
 Examples:
   jobhall worker --config worker.toml
   jobhall worker list
-  jobhall worker --name gpu-1 --slots 2 --server http://hall:7450
-  jobhall worker --join \"$JOIN_TOKEN\" --name gpu-1 --server https://hall:7450";
+  jobhall worker --name gpu-1 --slots 2 --allow exec --server http://hall:7450
+  jobhall worker --join \"$JOIN_TOKEN\" --name gpu-1 --server https://hall:7450
+  jobhall worker --config worker.toml --idle-exit 5m";
 
 /// Arguments of `worker`; flags override the worker file.
 #[derive(Debug, Args)]
@@ -34,7 +37,7 @@ pub struct WorkerArgs {
     /// Worker file: name, slots, abilities, commands of types
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Name with which the worker joins; with a given token, the token's name is used instead
+    /// Name of the worker; with a worker's token, the token's name is used instead [default: host name]
     #[arg(long)]
     pub name: Option<String>,
     /// Maximum number of concurrent jobs [default: number of CPUs]
@@ -46,9 +49,29 @@ pub struct WorkerArgs {
     /// Directory for the credential [default: $XDG_STATE_HOME/jobhall]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Run any command that a client submits, as type `exec`
-    #[arg(long)]
+    /// What clients may use this worker for, besides its types: `exec` runs any command that a client submits; may be
+    /// repeated
+    #[arg(long, value_name = "WORD")]
+    pub allow: Vec<Allow>,
+    /// The name of `--allow exec` until version 0.1.0
+    #[arg(long, hide = true)]
     pub allow_exec: bool,
+    /// Directory or file that jobs cannot read, besides the data directory and the worker's credential; may be
+    /// repeated
+    #[arg(long, value_name = "PATH")]
+    pub hide: Vec<PathBuf>,
+    /// User of this machine as whom jobs run; the worker must be root [default: the user of the worker]
+    #[arg(long, value_name = "NAME")]
+    pub job_user: Option<String>,
+    /// Keep the workspaces of failed attempts; their logs name them
+    #[arg(long)]
+    pub keep_failed: bool,
+    /// Take one job, and exit after it
+    #[arg(long)]
+    pub once: bool,
+    /// Exit after this time without a job
+    #[arg(long, value_name = "TIME")]
+    pub idle_exit: Option<Span>,
     /// Exit when standard input is closed
     #[arg(long, hide = true)]
     pub with_stdin: bool,
@@ -67,14 +90,19 @@ pub async fn run(context: &Context, args: &WorkerArgs) -> Outcome {
 /// Runs the worker and returns when it has drained.
 async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
     let mut signals = Signals::listen()?;
-    let file = file(args)?;
+    let file = worker_file::with_flags(args)?;
+    let types = worker_file::runs(&file)?;
     let client = client(context, args, &file).await?;
     hide();
     let slots = file.slots.unwrap_or_else(jobhall_worker::cpus).max(1);
-    let options = jobhall_worker::Options { most: slots as usize, ..jobhall_worker::Options::default() };
+    let (options, exposed) = options(slots, setup(context, args, &file)?).await;
     let (shutdown, told) = watch::channel(Shutdown::None);
-    let work =
-        jobhall_worker::run(WorkerOptions { client, file, slots: Slots::new(options), shutdown: told });
+    let idle = args.idle_exit.map(|span| Duration::from_millis(span.0));
+    // The worker of `jobhall up` would be started again.
+    let until = Until { once: args.once, idle, drained: !args.with_stdin };
+    let connected = start_line(context, args, StartLine { types, slots, exposed })?;
+    let slots = Slots::new(options);
+    let work = jobhall_worker::run(WorkerOptions { client, file, slots, shutdown: told, until, connected });
     let mut work = std::pin::pin!(work);
     let mut alone = std::pin::pin!(stdin_ended(args.with_stdin));
     let mut left = false;
@@ -90,8 +118,87 @@ async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
             }
         }
     };
-    ended.map_err(|error| Failure::usage("failed to read the worker's abilities").why(error.to_string()))?;
+    ended.map_err(failed)?;
     Ok(Exit::Ok)
+}
+
+/// What a worker says about itself when it starts.
+struct StartLine {
+    types: String,
+    slots: u32,
+    /// Why jobs can read the secrets of server and worker, if they can.
+    exposed: Option<String>,
+}
+
+/// Prints one line when the first session begins. In JSON it is a line of the log. The worker of `jobhall up` prints
+/// none: it belongs to the server, which has printed its own.
+fn start_line(context: &Context, args: &WorkerArgs, line: StartLine) -> Outcome<Connected> {
+    let (output, server) = (context.output.clone(), context.settings.server()?.value.clone());
+    let (in_json, is_local) = (context.settings.log_format.value == "json", args.with_stdin);
+    let StartLine { types, slots, exposed } = line;
+    Ok(Box::new(move |name| {
+        let exposed = exposed.map(|why| {
+            format!("jobs can read the server's data on this machine and the worker's credential ({why})")
+        });
+        if in_json || is_local {
+            tracing::info!(worker = name, server, types, slots, "connected");
+            if let Some(exposed) = exposed {
+                tracing::warn!("{exposed}");
+            }
+        } else {
+            let plural = if slots == 1 { "" } else { "s" };
+            let exposed = exposed.map(|text| format!("; {text}")).unwrap_or_default();
+            output.say(&format!(
+                "worker {name} connected to {server}: types {types}; {slots} slot{plural}{exposed}"
+            ));
+        }
+    }))
+}
+
+/// The options of the slots and, if jobs cannot be kept from the secrets of server and worker, why.
+async fn options(slots: u32, setup: Setup) -> (Options, Option<String>) {
+    let (name, value) = slot::ONE_THREAD;
+    let variables = vec![(name.into(), value.into())];
+    let mut options = Options { most: slots as usize, variables, adopts: true, setup, ..Options::default() };
+    let exposed = options.probe().await.err();
+    if exposed.is_some() {
+        options.setup.hidden = None;
+    }
+    (options, exposed)
+}
+
+/// How slots are set up.
+fn setup(context: &Context, args: &WorkerArgs, file: &WorkerFile) -> Outcome<Setup> {
+    let settings = &context.settings;
+    let state = args.state.clone().or_else(state_home);
+    let known = [Some(settings.data.value.clone()), state, settings.token_file.clone()];
+    let hidden = Hidden::new(args.hide.iter().cloned().chain(known.into_iter().flatten()))
+        .map_err(|error| Failure::usage("failed to find what jobs must not read").why(error.to_string()))?;
+    let temporary = std::env::temp_dir();
+    let temporary = temporary.canonicalize().unwrap_or(temporary);
+    if let Some(above) = hidden.above(&temporary) {
+        return Err(Failure::usage(format!("jobs cannot use {}", temporary.display()))
+            .why(format!("it is in {}, which is hidden from them", above.display()))
+            .fix("set TMPDIR to a directory elsewhere"));
+    }
+    let control_group = jobhall_worker::supervisor::own_group();
+    let user = args.job_user.as_deref().map(job_user::find).transpose()?;
+    Ok(Setup { no_new_privileges: true, control_group, hidden: Some(hidden), limits: file.limits, user })
+}
+
+fn failed(error: WorkerError) -> Failure {
+    match error {
+        WorkerError::Abilities(error) => {
+            Failure::usage("failed to read the worker's abilities").why(error.to_string())
+        }
+        WorkerError::Refused(error) if error.code() == Some(Code::Unauthorized) => Failure::new(
+            Exit::Auth,
+            "the server refused this worker's token (unknown, expired or revoked)",
+        )
+        .why(error.to_string())
+        .fix("make another with `jobhall token create NAME --role worker`, or join again with --join TOKEN"),
+        WorkerError::Refused(error) => Failure::from(error),
+    }
 }
 
 /// Waits for the end of standard input; forever if `asked` is false. A separate thread reads; process exit does not
@@ -113,40 +220,30 @@ async fn stdin_ended(asked: bool) {
 async fn client(context: &Context, args: &WorkerArgs, file: &WorkerFile) -> Outcome<Client> {
     let given =
         context.settings.token.as_ref().is_some_and(|token| !matches!(token.origin, Origin::Local(_)));
-    if args.join.is_none() && given {
-        return context.client();
-    }
     let name = file.name.clone().unwrap_or_else(jobhall_worker::host_name);
-    WorkerName::new(&name).map_err(|error| Failure::usage(error.to_string()).fix("name it with --name"))?;
-    match (args.state.clone().or_else(state_home), &args.join) {
+    let checked = WorkerName::new(&name);
+    if args.join.is_none() && given {
+        let client = context.client()?;
+        // A worker's token has the name of its worker; an administrator's names it here.
+        return match (checked, &file.name) {
+            (Ok(_), _) => Ok(client.as_worker(&name)),
+            (Err(_), None) => Ok(client),
+            (Err(error), Some(_)) => Err(Failure::usage(error.to_string()).fix("name it with --name")),
+        };
+    }
+    checked.map_err(|error| Failure::usage(error.to_string()).fix("name it with --name"))?;
+    let client = match (args.state.clone().or_else(state_home), &args.join) {
         (Some(state), join) => credential::client(context, join.as_deref(), &state, &name).await,
         (None, None) => context.client(),
         (None, Some(_)) => Err(Failure::usage("no directory for the credential is known")
             .why("HOME is not set")
             .fix("set one with --state DIR")),
-    }
+    }?;
+    Ok(client.as_worker(&name))
 }
 
 fn state_home() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = var("XDG_STATE_HOME").or_else(|| Some(var("HOME")?.join(".local/state")))?;
     Some(home.join("jobhall"))
-}
-
-/// The worker file, with the flags applied.
-fn file(args: &WorkerArgs) -> Outcome<WorkerFile> {
-    let mut file = match &args.config {
-        Some(path) => read(path)?,
-        None => WorkerFile::default(),
-    };
-    file.name = args.name.clone().or(file.name);
-    file.slots = args.slots.or(file.slots);
-    file.allow_exec |= args.allow_exec;
-    Ok(file)
-}
-
-fn read(path: &Path) -> Outcome<WorkerFile> {
-    let failed = |why: String| Failure::usage(format!("failed to read {}", path.display())).why(why);
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    toml::from_str(&text).map_err(|error| failed(error.to_string()))
 }

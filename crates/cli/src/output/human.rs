@@ -46,13 +46,21 @@ pub fn jobs(jobs: &[Job], now_ms: i64) -> Table {
             (&job.job_type).into(),
             job.key.as_deref().unwrap_or("").into(),
             (&job.queue).into(),
-            format!("{}/{}", job.attempt, job.max_attempts).into(),
+            tries(job, "/").into(),
             age(job.created_at, now_ms).into(),
             job.worker.as_deref().unwrap_or("").into(),
             note(job, now_ms).into(),
         ]);
     }
     table
+}
+
+/// The attempts that count against the maximum, and apart from them those that do not.
+fn tries(job: &Job, of: &str) -> String {
+    let counted = job.attempt.saturating_sub(job.lost.into()).saturating_sub(job.snoozed);
+    let apart = |n: u32, what: &str| if n == 0 { String::new() } else { format!(", {n} {what}") };
+    let (lost, snoozed) = (apart(job.lost.into(), "lost"), apart(job.snoozed, "snoozed"));
+    format!("{counted}{of}{}{lost}{snoozed}", job.max_attempts)
 }
 
 /// The most relevant information about a job.
@@ -122,7 +130,7 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("weight", (job.throttle_factor != 1).then(|| job.throttle_factor.to_string())),
         ("windows", Some(job.windows.clone()).filter(|windows| !windows.is_empty())),
         ("schedule", job.schedule.clone()),
-        ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),
+        ("attempt", Some(tries(job, " of ") + if job.at_most_once { ", at most once" } else { "" })),
         ("worker", job.worker.clone()),
         ("runs at", due),
         ("created", moment(Some(job.created_at))),
@@ -182,16 +190,26 @@ pub fn artifacts(artifacts: &[Artifact]) -> Table {
     table
 }
 
+/// The last progress: `3/6, rows 12`.
+fn reached(progress: &[Indicator]) -> String {
+    let measure = |measure: &Indicator| {
+        let total = measure.total.map_or(String::new(), |total| format!("/{total}"));
+        format!("{} {}{total}", measure.name, measure.step).trim_start().to_owned()
+    };
+    progress.iter().map(measure).collect::<Vec<_>>().join(", ")
+}
+
 fn attempts(attempts: &[Attempt]) -> String {
-    let mut table = Table::new(&["ATTEMPT", "~WORKER", "OUTCOME", "TOOK", "~WHY"]);
+    let mut table = Table::new(&["ATTEMPT", "~WORKER", "OUTCOME", "TOOK", "~PROGRESS", "~WHY"]);
     for attempt in attempts {
-        let begun = attempt.accepted_at.unwrap_or(attempt.assigned_at);
+        let begun = attempt.started_at.or(attempt.accepted_at).unwrap_or(attempt.assigned_at);
         let took = attempt.ended_at.map(|ended| length(ended.0.as_ms() - begun.0.as_ms()));
-        let cells: [Cell; 5] = [
+        let cells: [Cell; 6] = [
             (&attempt.id).into(),
             (&attempt.worker).into(),
             attempt.outcome.as_deref().unwrap_or("…").into(),
             took.unwrap_or_default().into(),
+            reached(&attempt.progress).into(),
             attempt.error.as_ref().map(why).unwrap_or_default().into(),
         ];
         table.row(cells);
@@ -245,6 +263,20 @@ mod tests {
         assert!(text.contains("  download  █████░░░░░░░░░░░░░░░ 5/20 files\n"), "{text}");
         assert!(text.contains("  parse     ████████████████████ 18446744073709551615/7\n"), "{text}");
         assert!(text.contains("  rows      12 so far\n"), "{text}");
+    }
+
+    #[test]
+    fn lost_and_snoozed_attempts_are_shown_apart_from_those_that_count() {
+        let mut job = sample("running", &[]);
+        (job.attempt, job.max_attempts, job.lost) = (2, 1, 1);
+        let shown = |job: &Job| (super::job(job, 0), jobs(std::slice::from_ref(job), 0).render(None));
+        let (one, list) = shown(&job);
+        assert!(one.contains("attempt    1 of 1, 1 lost\n"), "{one}");
+        assert!(list.contains("1/1, 1 lost"), "{list}");
+        (job.attempt, job.max_attempts, job.snoozed, job.at_most_once) = (7, 5, 3, true);
+        let (one, list) = shown(&job);
+        assert!(one.contains("attempt    3 of 5, 1 lost, 3 snoozed, at most once\n"), "{one}");
+        assert!(list.contains("3/5, 1 lost, 3 snoozed"), "{list}");
     }
 
     #[test]

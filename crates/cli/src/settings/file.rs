@@ -28,10 +28,11 @@ pub struct Layer {
     pub database_direct: Option<String>,
     pub database_pooled: Option<String>,
     pub advertise: Option<String>,
+    pub key_file: Option<String>,
 }
 
 /// The keys that a file may have.
-pub const KEYS: [&str; 16] = [
+pub const KEYS: [&str; 17] = [
     "server",
     "token",
     "token_file",
@@ -48,6 +49,7 @@ pub const KEYS: [&str; 16] = [
     "database_direct",
     "database_pooled",
     "advertise",
+    "key_file",
 ];
 /// The values of `color`.
 pub const COLORS: [&str; 3] = ["auto", "always", "never"];
@@ -77,6 +79,7 @@ impl Layer {
             "database_direct" => &mut self.database_direct,
             "database_pooled" => &mut self.database_pooled,
             "advertise" => &mut self.advertise,
+            "key_file" => &mut self.key_file,
             _ => return None,
         })
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::exit::Exit;
+use crate::running::Registration;
 
 struct Machine {
     place: tempfile::TempDir,
@@ -41,21 +42,20 @@ impl Machine {
 #[test]
 fn each_layer_is_stronger_than_those_below() {
     let mut machine = Machine::new();
-    assert_eq!(
-        machine.settings().server,
-        Setting { value: DEFAULT_SERVER.to_owned(), origin: Origin::Default }
-    );
+    let default = Setting { value: DEFAULT_SERVER.to_owned(), origin: Origin::Default };
+    assert_eq!(machine.settings().server(), Ok(&default));
     machine.write("etc.toml", "server = 'http://etc'");
-    assert_eq!(machine.settings().server.value, "http://etc");
+    assert_eq!(machine.settings().server().unwrap().value, "http://etc");
     machine.write("home/.config/jobhall/config.toml", "server = 'http://user'");
-    assert_eq!(machine.settings().server.value, "http://user");
+    assert_eq!(machine.settings().server().unwrap().value, "http://user");
     machine.write("work/jobhall.toml", "server = 'http://project'");
     let project = Origin::Project(machine.path("work/jobhall.toml"));
-    assert_eq!(machine.settings().server, Setting { value: "http://project".to_owned(), origin: project });
+    let named = Setting { value: "http://project".to_owned(), origin: project };
+    assert_eq!(machine.settings().server(), Ok(&named));
     machine.env("JOBHALL_SERVER", "http://env");
-    assert_eq!(machine.settings().server.origin, Origin::Env("JOBHALL_SERVER"));
+    assert_eq!(machine.settings().server().unwrap().origin, Origin::Env("JOBHALL_SERVER"));
     machine.given.flags.server = Some("http://flag".to_owned());
-    assert_eq!(machine.settings().server.origin, Origin::Flag("--server"));
+    assert_eq!(machine.settings().server().unwrap().origin, Origin::Flag("--server"));
 }
 
 #[test]
@@ -114,13 +114,59 @@ fn the_data_directory_follows_the_desktop_rules() {
 }
 
 #[test]
-fn the_local_token_is_for_this_machine_only() {
+fn audit_l4_the_local_token_is_for_the_address_that_its_server_wrote_beside_it() {
     let mut machine = Machine::new();
-    assert_eq!(machine.settings().token, None);
+    let token = |machine: &Machine| machine.settings().token.map(|token| token.value);
+    let data = machine.path("home/.local/share/jobhall");
     machine.write("home/.local/share/jobhall/admin.token", "local\n");
-    assert_eq!(machine.settings().token.unwrap().value, "local");
-    machine.env("JOBHALL_SERVER", "http://hall.example:7450");
-    assert_eq!(machine.settings().token, None);
+    assert_eq!(token(&machine), None, "no server is running");
+    machine.write("work/jobhall.toml", "server = 'http://127.0.0.1:9'");
+    let record = Record::new("http://127.0.0.1:8", &data, None);
+    let registration = Registration::write(&record, &[]);
+    assert_eq!(token(&machine), None, "another address of this machine");
+    machine.write("work/jobhall.toml", "server = 'http://127.0.0.1:8/'");
+    assert_eq!(token(&machine).as_deref(), Some("local"));
+    for other in ["http://127.0.0.1:8,http://127.0.0.1:9", "http://localhost:8", "https://127.0.0.1:8"] {
+        machine.write("work/jobhall.toml", &format!("server = '{other}'"));
+        assert_eq!(token(&machine), None, "{other}");
+    }
+    machine.env("JOBHALL_SERVER", "http://127.0.0.1:8");
+    assert_eq!(token(&machine).as_deref(), Some("local"));
+    drop(registration);
+    assert_eq!(token(&machine), None, "another program may listen there now");
+}
+
+#[test]
+fn a_server_is_named_or_on_the_named_data_or_the_only_one() {
+    let mut machine = Machine::new();
+    let up = |machine: &Machine, name: &str, port: u16, below: &str| {
+        let data = machine.path(name);
+        std::fs::create_dir_all(&data).unwrap();
+        std::fs::write(data.join("admin.token"), name).unwrap();
+        let record = Record::new(&format!("http://127.0.0.1:{port}"), &data, None);
+        Registration::write(&record, &[machine.path(below)])
+    };
+    let found = |machine: &Machine| {
+        let settings = machine.settings();
+        (settings.server().map(|server| server.value.clone()), settings.token.map(|token| token.value))
+    };
+    let named = |machine: &Machine, name: &str| Some(machine.path(name).to_str().unwrap().to_owned());
+    let _one = up(&machine, "one", 1, "home/.local/state/jobhall");
+    assert_eq!(found(&machine), (Ok("http://127.0.0.1:1".to_owned()), Some("one".to_owned())));
+    let _two = up(&machine, "two", 2, "run/jobhall");
+    machine.env("XDG_RUNTIME_DIR", machine.path("run").to_str().unwrap());
+    let failure = found(&machine).0.unwrap_err();
+    assert_eq!(failure.exit, Exit::Usage);
+    let why = failure.why.unwrap();
+    assert!(why.contains("http://127.0.0.1:1 (data ") && why.contains("http://127.0.0.1:2 (data "), "{why}");
+    machine.given.flags.data = named(&machine, "two");
+    assert_eq!(found(&machine), (Ok("http://127.0.0.1:2".to_owned()), Some("two".to_owned())));
+    machine.given.flags.data = named(&machine, "three");
+    assert_eq!(found(&machine).0.unwrap_err().exit, Exit::Unreachable);
+    machine.env("JOBHALL_SERVER", "http://127.0.0.1:1");
+    assert_eq!(found(&machine), (Ok("http://127.0.0.1:1".to_owned()), Some("one".to_owned())));
+    machine.given.flags.server = Some("http://127.0.0.1:3".to_owned());
+    assert_eq!(found(&machine), (Ok("http://127.0.0.1:3".to_owned()), None));
 }
 
 #[test]
@@ -170,22 +216,31 @@ fn loopback_is_told_from_the_host_alone() {
     }
 }
 
+/// Jobs get the path and run in other directories.
+fn absolute(name: &str) -> PathBuf {
+    std::env::current_dir().unwrap().join(name)
+}
+
 #[test]
 fn a_foreign_project_does_not_say_whom_to_believe_about_a_hall_of_ours() {
     let mut machine = Machine::new();
     machine.write("work/jobhall.toml", "ca = 'evil.pem'");
-    assert_eq!(machine.settings().trust(), Trust::Authority("evil.pem".into()), "there is no TLS to weaken");
+    assert_eq!(
+        machine.settings().trust(),
+        Trust::Authority(absolute("evil.pem")),
+        "there is no TLS to weaken"
+    );
     machine.env("JOBHALL_SERVER", "https://hall");
     assert_eq!(Settings::resolve(&machine.given).unwrap_err().exit, Exit::Usage);
     machine.env("JOBHALL_CA", "ours.pem");
-    assert_eq!(machine.settings().trust(), Trust::Authority("ours.pem".into()));
+    assert_eq!(machine.settings().trust(), Trust::Authority(absolute("ours.pem")));
     machine.env("JOBHALL_PIN", "own.pem");
-    assert_eq!(machine.settings().trust(), Trust::Certificate("own.pem".into()), "the narrower one");
+    assert_eq!(machine.settings().trust(), Trust::Certificate(absolute("own.pem")), "the narrower one");
 }
 
 #[test]
 fn a_project_with_its_own_hall_may_bring_its_authority() {
     let machine = Machine::new();
     machine.write("work/jobhall.toml", "server = 'https://hall'\nca = 'ca.pem'");
-    assert_eq!(machine.settings().trust(), Trust::Authority("ca.pem".into()));
+    assert_eq!(machine.settings().trust(), Trust::Authority(absolute("ca.pem")));
 }

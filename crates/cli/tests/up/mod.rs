@@ -106,6 +106,8 @@ pub fn jobhall() -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("JOBHALL_")) {
         command.env_remove(name);
     }
+    // Servers of other tests and of the user who runs the tests are not found, nor do these write records there.
+    command.env("XDG_RUNTIME_DIR", "/proc/none").env("XDG_STATE_HOME", "/proc/none");
     command.env("NO_COLOR", "1").stdin(Stdio::null());
     command
 }

@@ -241,11 +241,8 @@ mod tests {
     #[test]
     fn the_stored_form_is_that_of_version_0_1_0() {
         let job: NewJob = serde_json::from_str(STORED).unwrap();
-        let retry = RetryPolicy {
-            max_attempts: 2,
-            backoff: Backoff::Constant { ms: 1_000 },
-            on: RetryPolicy::named().on,
-        };
+        let retry =
+            RetryPolicy { max_attempts: 2, backoff: Backoff::Constant { ms: 1_000 }, ..RetryPolicy::named() };
         let expected = NewJob {
             queue: QueueName::new("paused").unwrap(),
             params: Json::params(r#"{"to": "a@example.org"}"#).unwrap(),

@@ -38,6 +38,7 @@ pub fn transition(status: &JobStatus, event: &Event<'_>, now: Time) -> Result<De
                 accepted_at: None,
                 started_at: None,
                 waited_ms: 0,
+                progress: Box::default(),
             };
             Ok(step.claim(lease, error.as_deref()))
         }
@@ -100,10 +101,12 @@ pub fn transition(status: &JobStatus, event: &Event<'_>, now: Time) -> Result<De
             step.report(&step.waited(waiting), report, retry, *dice)
         }
         // An assigned job whose worker is gone was not accepted, as far as is known: it is taken back, not lost.
-        (State::Assigned(held), Event::TakeBack | Event::LeaseEnd) => Ok(step.take_back(held)),
-        (State::Accepted(held) | State::Running(held), Event::LeaseEnd) => Ok(step.lose(held)),
-        (State::Waiting(waiting), Event::LeaseEnd) if waiting.on == WaitFor::Jobs => {
-            Ok(step.lose(&step.waited(waiting)))
+        (State::Assigned(held), Event::TakeBack | Event::LeaseEnd { .. }) => Ok(step.take_back(held)),
+        (State::Accepted(held) | State::Running(held), Event::LeaseEnd { retry }) => {
+            Ok(step.lose(held, retry))
+        }
+        (State::Waiting(waiting), Event::LeaseEnd { retry }) if waiting.on == WaitFor::Jobs => {
+            Ok(step.lose(&step.waited(waiting), retry))
         }
         (State::Assigned(held) | State::Accepted(held) | State::Running(held), Event::Cancel(failure)) => {
             Ok(step.request_stop(held, StopWhy::Cancel, failure))
@@ -147,7 +150,10 @@ pub fn transition(status: &JobStatus, event: &Event<'_>, now: Time) -> Result<De
             Err(lease_lost(status, event))
         }
 
-        (State::Queued(_) | State::Blocked(_), Event::TakeBack | Event::LeaseEnd | Event::TimeOut { .. })
+        (
+            State::Queued(_) | State::Blocked(_),
+            Event::TakeBack | Event::LeaseEnd { .. } | Event::TimeOut { .. },
+        )
         | (State::Queued(_), Event::KeyFreed | Event::DependenciesMet | Event::DependencyFailed { .. })
         | (State::Queued(_), Event::Resume)
         | (
@@ -169,14 +175,14 @@ pub fn transition(status: &JobStatus, event: &Event<'_>, now: Time) -> Result<De
             | Event::Hold
             | Event::Release
             | Event::TakeBack
-            | Event::LeaseEnd,
+            | Event::LeaseEnd { .. },
         )
         | (State::Queued(_) | State::Blocked(_), Event::Hold | Event::Release)
         | (
             State::Succeeded(_) | State::Failed(_) | State::Crashed(_) | State::Cancelled(_),
             Event::Claim { .. }
             | Event::TakeBack
-            | Event::LeaseEnd
+            | Event::LeaseEnd { .. }
             | Event::KeyFreed
             | Event::DependenciesMet
             | Event::DependencyFailed { .. }

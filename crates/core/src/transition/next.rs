@@ -54,10 +54,11 @@ impl Next<'_> {
         Decision::Step(Box::new(step))
     }
 
-    /// An attempt counts from the time its worker is known to have it.
-    fn begin(&self, step: &mut Step, lease: &mut Lease) {
+    /// Counts the attempt, unless it was counted before. An accept that was not received is dated to the assignment:
+    /// the worker began between the two.
+    fn begin(step: &mut Step, lease: &mut Lease, accepted_at: Time) {
         if lease.accepted_at.is_none() {
-            lease.accepted_at = Some(self.at);
+            lease.accepted_at = Some(accepted_at);
             step.status.attempt += 1;
             step.status.unaccepted = 0;
         }
@@ -66,7 +67,7 @@ impl Next<'_> {
     pub fn accept(&self, held: &Leased) -> Decision {
         let mut held = held.clone();
         let mut step = self.step(State::Queued(None), Reason::Accepted);
-        self.begin(&mut step, &mut held.lease);
+        Self::begin(&mut step, &mut held.lease, self.at);
         held.error = None;
         step.status.state = State::Accepted(Box::new(held));
         Decision::Step(Box::new(step))
@@ -75,8 +76,9 @@ impl Next<'_> {
     pub fn start(&self, held: &Leased) -> Decision {
         let mut held = held.clone();
         let mut step = self.step(State::Queued(None), Reason::Started);
-        self.begin(&mut step, &mut held.lease);
-        held.lease.started_at = Some(self.at);
+        let assigned_at = held.lease.assigned_at;
+        held.lease.started_at = Some(held.lease.accepted_at.map_or(assigned_at, |_| self.at));
+        Self::begin(&mut step, &mut held.lease, assigned_at);
         held.error = None;
         step.status.state = State::Running(Box::new(held));
         Decision::Step(Box::new(step))
@@ -201,8 +203,7 @@ impl Next<'_> {
         if held.stop.is_some() {
             return Err(IllegalTransition::Stopping);
         }
-        let (mut step, mut lease) = self.begun(held);
-        lease.started_at.get_or_insert(self.at);
+        let (mut step, lease) = self.begun(held);
         let held = Leased { lease, error: None, ..held.clone() };
         step.reason = Reason::Suspended;
         step.status.state = State::Waiting(Box::new(Waiting { held, on, since: self.at }));
@@ -220,11 +221,14 @@ impl Next<'_> {
         held
     }
 
-    /// A step of an attempt that has begun, whether or not its accept was received.
+    /// A step of an attempt that has begun, whether or not its accept and its start were received. A start that was not
+    /// received is dated to the accept.
     fn begun(&self, held: &Leased) -> (Step, Lease) {
         let mut lease = held.lease.clone();
         let mut step = self.step(State::Queued(None), Reason::Succeeded);
-        self.begin(&mut step, &mut lease);
+        let assigned_at = lease.assigned_at;
+        Self::begin(&mut step, &mut lease, assigned_at);
+        lease.started_at = lease.started_at.or(lease.accepted_at);
         (step, lease)
     }
 
@@ -266,7 +270,7 @@ impl Next<'_> {
         )
     }
 
-    pub fn lose(&self, held: &Leased) -> Decision {
+    pub fn lose(&self, held: &Leased, retry: &RetryPolicy) -> Decision {
         let lease = held.lease.clone();
         let mut step = self.step(State::Queued(None), Reason::Lost);
         if let Some(stop) = held.stop.as_ref().filter(|_| held.is_cancelled()) {
@@ -276,15 +280,25 @@ impl Next<'_> {
             return success;
         }
         step.status.lost += 1;
-        let failure = Failure::new("lost", format!("the session of worker {} has ended", lease.worker));
-        if step.status.lost < LOST_LEASES {
+        let worker = &lease.worker;
+        let failure = if retry.at_most_once {
+            step.reason = Reason::LostAtMostOnce;
+            let words = format!(
+                "the session of worker {worker} has ended; whether the work was done is not known, and the job runs at \
+                 most once"
+            );
+            Failure::lost("at_most_once", words, worker)
+        } else if step.status.lost < LOST_LEASES {
             step.status.run_at = self.now;
+            let words = format!("the session of worker {worker} has ended");
+            let failure = Failure::lost("lost", words, worker);
             return self.requeue(step, lease, Outcome::Lost, failure);
-        }
-        step.reason = Reason::TooManyLostLeases;
-        let words =
-            format!("{LOST_LEASES} workers were lost while they had this job, the last one {}", lease.worker);
-        let failure = Failure::new("too_many_lost_leases", words);
+        } else {
+            step.reason = Reason::TooManyLostLeases;
+            let words =
+                format!("{LOST_LEASES} workers were lost while they had this job, the last one {worker}");
+            Failure::lost("too_many_lost_leases", words, worker)
+        };
         let defeat = Unsuccessful { at: self.at, outcome: Outcome::Lost, failure, last: Some(lease) };
         self.end(step, State::Crashed(Box::new(defeat)))
     }
@@ -343,6 +357,8 @@ impl Next<'_> {
         let when = verdict.map(|verdict| verdict.when);
         let left = step.status.tries() < u32::from(retry.max_attempts);
         let (delay_ms, reason) = match when {
+            // Even if the worker asks for another attempt or snoozes the job: its work has begun.
+            _ if retry.at_most_once => (None, Reason::NotRetried),
             Some(When::Snooze(ms)) if step.status.snoozed < SNOOZES => (Some(ms), Reason::Snoozed),
             Some(When::Never) => (None, Reason::NotRetried),
             _ if !left => (None, Reason::Exhausted),

@@ -1,6 +1,6 @@
 //! The effect of an event on a job, and its reason.
 
-use crate::job::{Again, JobStatus, PastAttempt};
+use crate::job::{Again, Indicator, JobStatus, PastAttempt};
 use crate::json::Json;
 
 /// The effect of an event on a job.
@@ -27,6 +27,16 @@ pub struct Step {
     pub follow_up: Option<Again>,
 }
 
+impl Step {
+    /// Records the last progress of the attempt that this step ends, if it ends one.
+    pub fn keep_progress(&mut self, progress: &[Indicator]) {
+        match &mut self.past {
+            Some(past) => past.progress = progress.into(),
+            None => self.status.state.keep_progress(progress),
+        }
+    }
+}
+
 /// Why a job changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -34,7 +44,7 @@ pub enum Reason {
     Claimed,
     /// Its worker accepted it.
     Accepted,
-    /// Its worker reported progress.
+    /// Its worker reported that the work has begun.
     Started,
     /// It succeeded or was skipped.
     Succeeded,
@@ -52,6 +62,8 @@ pub enum Reason {
     NotRetried,
     /// Too many leases were lost.
     TooManyLostLeases,
+    /// The worker was lost, and the job runs at most once.
+    LostAtMostOnce,
     /// Too many claims were not accepted.
     Unaccepted,
     /// Cancelled before a worker held it, or when its attempt had ended.

@@ -65,7 +65,7 @@ impl Op {
             Op::Resume => Event::Resume,
             Op::Report(report) => Event::Report { claim, lease, report, retry, dice: Dice(0) },
             Op::TakeBack => Event::TakeBack,
-            Op::LeaseEnd => Event::LeaseEnd,
+            Op::LeaseEnd => Event::LeaseEnd { retry },
             Op::Cancel(failure) => Event::Cancel(failure),
             Op::KeyFreed => Event::KeyFreed,
             Op::Again(params) => Event::Again(params),
@@ -134,6 +134,7 @@ pub fn policy() -> RetryPolicy {
         max_attempts: 5,
         backoff: Backoff::Constant { ms: 1_000 },
         on: OutcomeSet::of(&[Outcome::Failed, Outcome::Crashed, Outcome::TimedOut]),
+        at_most_once: false,
     }
 }
 
@@ -246,8 +247,13 @@ pub fn events() -> Vec<(&'static str, Op, Card)> {
 
 /// The effect of an event, in the words of the table of states.
 pub fn effect(status: &JobStatus, op: &Op, card: Card) -> String {
+    effect_by(status, op, card, &policy())
+}
+
+/// The same under another retry policy.
+pub fn effect_by(status: &JobStatus, op: &Op, card: Card, retry: &RetryPolicy) -> String {
     let now = at(NOW_MS);
-    let step = match decide(status, op, card, now) {
+    let step = match transition(status, &op.event(card, retry), now) {
         Ok(Decision::Step(step)) => step,
         Ok(Decision::Same) => return "same".to_owned(),
         Err(IllegalTransition::Illegal { .. }) => return "–".to_owned(),

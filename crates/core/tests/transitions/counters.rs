@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jobhall_core::{Job, JobId, JobSpec, JobStatus, Leased, QueueName, Reason, State, TypeName};
+use jobhall_core::{Job, JobId, JobSpec, JobStatus, Leased, Outcome, QueueName, Reason, State, TypeName};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{Turn, steps, turns};
@@ -68,7 +68,7 @@ proptest! {
         for (turn, step) in steps(&turns) {
             let (old, new) = (&turn.before, &step.status);
             let is = |reasons: &[Reason]| u16::from(reasons.contains(&step.reason));
-            prop_assert_eq!(new.lost, old.lost + is(&[Reason::Lost, Reason::TooManyLostLeases]));
+            prop_assert_eq!(new.lost, old.lost + is(&LOST));
             prop_assert_eq!(new.snoozed, old.snoozed + u32::from(is(&[Reason::Snoozed])));
             let unaccepted = if counts(turn) {
                 0
@@ -97,7 +97,11 @@ proptest! {
             prop_assert_eq!(past.claim, turn.before.claim);
             prop_assert_eq!((past.lease, &past.worker), (held.lease.id, &held.lease.worker));
             prop_assert_eq!(past.assigned_at, held.lease.assigned_at);
-            prop_assert_eq!(past.started_at, held.lease.started_at);
+            // A start that was not reported is dated to the step before it, unless the attempt was lost: then nobody
+            // knows whether it began.
+            let begun = held.lease.accepted_at.unwrap_or(held.lease.assigned_at);
+            let dated = (past.outcome != Outcome::Lost).then_some(begun);
+            prop_assert_eq!(past.started_at, held.lease.started_at.or(dated));
             prop_assert_eq!(past.ended_at, step.status.updated_at);
             prop_assert!(!past.outcome.is_success());
             prop_assert_eq!(Some(&past.failure), step.status.state.error());
@@ -113,6 +117,9 @@ proptest! {
         }
     }
 }
+
+/// The reasons of steps that end an attempt because its worker was lost.
+const LOST: [Reason; 3] = [Reason::Lost, Reason::TooManyLostLeases, Reason::LostAtMostOnce];
 
 /// The lease of an active attempt, in any state.
 fn had(status: &JobStatus) -> Option<&Leased> {

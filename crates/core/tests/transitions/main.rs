@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod at_most_once;
 mod cancels;
 mod counters;
 mod external;

@@ -3,7 +3,7 @@
 use jobhall_core::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
 use jobhall_core::{
     Backoff, Decision, Dice, Event, Failure, JobStatus, Json, LeaseId, Outcome, OutcomeSet, Reason, Report,
-    RetryPolicy, State, Step, Verdict, When, transition,
+    RetryPolicy, State, Step, Verdict, When, WorkerName, transition,
 };
 use proptest::prelude::{ProptestConfig, any, prop_assert_eq, proptest};
 
@@ -81,6 +81,7 @@ fn l11_policy_and_verdict_decide_every_defeat() {
                 max_attempts: 3,
                 backoff: Backoff::Constant { ms: 700 },
                 on: OutcomeSet::of(&others),
+                at_most_once: false,
             };
             let report = kind(failure("no"), when.map(|when| Verdict { when, params: None }));
             let status = running_after(tries - 1);
@@ -186,7 +187,9 @@ fn three_lost_workers_crash_a_job() {
         assert_eq!((step.reason, step.status.lost), (Reason::Lost, lost));
         assert_eq!(step.status.run_at, held.updated_at);
         let words = "the session of worker w1 has ended";
-        assert_eq!(step.status.state.error(), Some(&Failure::new("lost", words)));
+        let worker = WorkerName::new("w1").unwrap();
+        assert_eq!(step.status.state.error(), Some(&Failure::lost("lost", words, &worker)));
+        assert_eq!(step.status.state.error().and_then(Failure::lost_worker), Some(worker));
         assert_eq!(step.past.map(|past| past.outcome), Some(Outcome::Lost));
         status = step.status;
     }
@@ -195,10 +198,8 @@ fn three_lost_workers_crash_a_job() {
     assert_eq!((last.reason, last.status.lost, last.status.attempt), (Reason::TooManyLostLeases, 3, 3));
     let State::Crashed(defeat) = &last.status.state else { panic!("not crashed") };
     let words = "3 workers were lost while they had this job, the last one w1";
-    assert_eq!(
-        (defeat.outcome, &defeat.failure),
-        (Outcome::Lost, &Failure::new("too_many_lost_leases", words))
-    );
+    let failure = Failure::lost("too_many_lost_leases", words, &WorkerName::new("w1").unwrap());
+    assert_eq!((defeat.outcome, &defeat.failure), (Outcome::Lost, &failure));
     assert_eq!(defeat.last.as_ref(), held.state.lease());
 }
 

@@ -131,7 +131,8 @@ pub fn turns() -> impl Strategy<Value = Vec<Turn>> {
         Just(Mood::Slow),
     ];
     let acts = mood.prop_flat_map(|mood| vec(act(mood), 1..70));
-    (starts(), policies(), acts).prop_map(|(start, policy, acts)| ride(start, policy, &acts))
+    let policies = prop_oneof![5 => policies(), 1 => policies().prop_map(RetryPolicy::at_most_once)];
+    (starts(), policies, acts).prop_map(|(start, policy, acts)| ride(start, policy, &acts))
 }
 
 fn starts() -> impl Strategy<Value = JobStatus> {
@@ -156,6 +157,7 @@ pub fn policies() -> impl Strategy<Value = RetryPolicy> {
         max_attempts,
         backoff,
         on: OutcomeSet::of(&on),
+        at_most_once: false,
     })
 }
 

@@ -34,7 +34,8 @@ proptest! {
     #[test]
     fn h12_waited_time_does_not_count(spans in proptest::collection::vec((1u64..9_000, 1u64..9_000), 1..8)) {
         let mut status = next(&fresh(), &[Op::Claim, Op::Progress]);
-        let (mut now, mut worked) = (status.updated_at, 0);
+        let mut now = status.updated_at;
+        let mut worked = worked_ms(&status, now);
         for (work, wait) in spans {
             (now, worked) = (now.plus_ms(work), worked + work);
             status = moved(&status, &Op::Wait, now);

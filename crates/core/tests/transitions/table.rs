@@ -201,7 +201,7 @@ fn the_samples_stand_in_the_states_they_are_named_after() {
     assert_eq!(names.len(), StateName::ALL.len());
 }
 
-const REASONS: [Reason; 25] = [
+const REASONS: [Reason; 26] = [
     Reason::Claimed,
     Reason::Accepted,
     Reason::Started,
@@ -213,6 +213,7 @@ const REASONS: [Reason; 25] = [
     Reason::Exhausted,
     Reason::NotRetried,
     Reason::TooManyLostLeases,
+    Reason::LostAtMostOnce,
     Reason::Unaccepted,
     Reason::Cancelled,
     Reason::CancelRequested,

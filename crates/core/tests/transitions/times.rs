@@ -1,6 +1,6 @@
 //! The times of an attempt, and when a job is due.
 
-use jobhall_core::{Decision, IllegalTransition, JobStatus, Lease, State};
+use jobhall_core::{Decision, IllegalTransition, JobStatus, Lease, Outcome, State};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{steps, turns};
@@ -34,6 +34,20 @@ proptest! {
     }
 
     #[test]
+    fn an_attempt_with_an_outcome_of_its_own_has_a_start(turns in turns()) {
+        for (_, step) in steps(&turns) {
+            let by_report = |outcome| outcome != Outcome::Lost;
+            if let Some(past) = step.past.as_ref().filter(|past| by_report(past.outcome)) {
+                prop_assert!(past.started_at.is_some(), "{past:?}");
+            }
+            let ended = step.status.state.outcome().filter(|outcome| by_report(*outcome));
+            if let (Some(lease), Some(_)) = (step.status.state.lease(), ended) {
+                prop_assert!(lease.started_at.is_some(), "{lease:?}");
+            }
+        }
+    }
+
+    #[test]
     fn an_end_is_dated_by_the_step_that_made_it(turns in turns()) {
         for (_, step) in steps(&turns) {
             let ended_at = step.status.state.ended_at();
@@ -60,11 +74,19 @@ fn each_phase_is_dated_when_it_begins() {
     let cancelling = after(&running, &[cancel()]);
     let request = cancelling.state.leased().and_then(|held| held.stop.clone()).expect("a request");
     assert_eq!(request.at, moment(4));
+    let running_at_once = after(&assigned, &[Op::Progress]);
+    assert_eq!(
+        lease(&running_at_once).started_at,
+        Some(moment(1)),
+        "an unreported accept is as old as the claim"
+    );
+    let unreported = after(&accepted, &[passed()]);
+    assert_eq!(lease(&unreported).started_at, Some(moment(2)), "an unreported start is as old as the accept");
     let succeeded = after(&running, &[passed()]);
     assert_eq!(lease(&succeeded), lease(&running));
     assert_eq!(succeeded.state.ended_at(), Some(moment(4)));
     let at_once = after(&assigned, &[passed()]);
-    assert_eq!((lease(&at_once).accepted_at, lease(&at_once).started_at), (Some(moment(2)), None));
+    assert_eq!((lease(&at_once).accepted_at, lease(&at_once).started_at), (Some(moment(1)), Some(moment(1))));
 }
 
 #[test]

@@ -1,16 +1,40 @@
-//! Reading the open jobs and their links at start.
+//! Reading the settings, the open jobs and their links at start.
 
 use std::sync::Arc;
 
 use jobhall_core::{Job, JobId};
 use jobhall_kernel::Kernel;
-use jobhall_store::{Later, Store, StoreError};
+use jobhall_store::{Later, SettingKind, SettingWrite, Store, StoreError, Unit};
 use tokio::sync::mpsc;
 
 /// Rows per read.
 const PAGE: usize = 2_000;
 /// Pages that were read and wait for the kernel.
 const AHEAD: usize = 1;
+
+/// The kinds of settings that the kernel knows.
+const KINDS: [SettingKind; 5] = [
+    SettingKind::Type,
+    SettingKind::Queue,
+    SettingKind::Schedule,
+    SettingKind::Worker,
+    SettingKind::Retention,
+];
+
+pub(super) async fn settings(store: &dyn Store, kernel: &mut Kernel) -> Result<(), StoreError> {
+    for kind in KINDS {
+        kernel.restore_settings(store.settings(Some(kind)).await?)?;
+    }
+    for removals in kernel.forget_default_types().chunks(PAGE) {
+        let unit = |removal: &SettingWrite| Unit { settings: vec![removal.clone()], ..Unit::default() };
+        if let Err(error) = store.commit(removals.iter().map(unit).collect()).await {
+            // The next start tries again.
+            tracing::warn!("failed to remove types without configuration: {error}");
+            break;
+        }
+    }
+    Ok(())
+}
 
 /// Restores the open jobs. The store reads the next page while the kernel restores one, because both take about the same
 /// time.

@@ -8,7 +8,7 @@ use super::mailbox::{self, mailbox};
 use super::{Command, Driver, Engine, gone};
 use jobhall_kernel::{Assignment, Ended, SessionId, VacancyId};
 use jobhall_kernel::{AttemptRef, AttemptRequest, HallRequest, SessionRequest, TypedRequest};
-use jobhall_kernel::{Noted, OpenedSession, Rejected, Waited};
+use jobhall_kernel::{Noted, OpenedSession, Rejected, Waited, WorkerChange, WorkerConfig};
 
 /// An event for a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,24 @@ impl Engine {
     /// The worker leaves; its attempts are lost.
     pub async fn close_session(&self, session: SessionId) -> Result<Noted, Rejected> {
         self.ask(move |to| TypedRequest::Session(session, SessionRequest::CloseSession { to })).await
+    }
+
+    /// Ends all sessions of a worker; its attempts are lost.
+    pub async fn end_worker(&self, worker: WorkerName) -> Result<Noted, Rejected> {
+        self.ask(|to| TypedRequest::Hall(HallRequest::EndWorker { worker, to })).await
+    }
+
+    /// What operators have ordered of a worker, or of all workers.
+    pub async fn worker_configs(
+        &self,
+        worker: Option<WorkerName>,
+    ) -> Result<Vec<(WorkerName, WorkerConfig)>, Rejected> {
+        self.ask(|to| TypedRequest::Hall(HallRequest::WorkerConfigs { worker, to })).await
+    }
+
+    /// Pauses, resumes or drains a worker.
+    pub async fn change_worker(&self, worker: WorkerName, change: WorkerChange) -> Result<Noted, Rejected> {
+        self.ask(|to| TypedRequest::Hall(HallRequest::ChangeWorker { worker, change, to })).await
     }
 
     /// Accepts an assignment.

@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{QueueConfig, QueueName, ScheduleName, Submitted, TypeConfig, TypeName};
+use jobhall_core::{QueueConfig, QueueName, Retention, ScheduleName, Submitted, TypeConfig, TypeName};
 
 use super::{Engine, gone};
-use jobhall_kernel::{HallRequest, Rejected, TypedRequest};
+use jobhall_kernel::{HallRequest, KnownType, Rejected, TypedRequest};
 use jobhall_kernel::{ScheduleConfig, ShownSchedule};
 
 impl Engine {
-    /// The configuration of every known type: name, revision, content.
-    pub async fn types(&self) -> Result<Vec<(TypeName, u32, TypeConfig)>, Rejected> {
-        self.ask(|to| TypedRequest::Hall(HallRequest::Types { to })).await
+    /// Known types by name, after this one. See [`HallRequest::Types`].
+    pub async fn types(&self, after: Option<TypeName>, limit: usize) -> Result<Vec<KnownType>, Rejected> {
+        self.ask(move |to| TypedRequest::Hall(HallRequest::Types { after, limit, to })).await
+    }
+
+    /// The known ones among these types.
+    pub async fn types_by_name(&self, names: Vec<TypeName>) -> Result<Vec<KnownType>, Rejected> {
+        self.ask(move |to| TypedRequest::Hall(HallRequest::TypesByName { names, to })).await
     }
 
     /// Configures a type, or removes its configuration; returns the new revision. See [`HallRequest::SetType`].
@@ -48,6 +53,16 @@ impl Engine {
     /// The configuration of every configured queue: name, revision, content.
     pub async fn queue_configs(&self) -> Result<Vec<(QueueName, u32, QueueConfig)>, Rejected> {
         self.ask(|to| TypedRequest::Hall(HallRequest::QueueConfigs { to })).await
+    }
+
+    /// The server's rule for completed jobs, with its revision.
+    pub async fn retention(&self) -> Result<(u32, Retention), Rejected> {
+        self.ask(|to| TypedRequest::Hall(HallRequest::Retention { to })).await
+    }
+
+    /// Changes the server's rule for completed jobs; returns the new revision. See [`HallRequest::SetRetention`].
+    pub async fn set_retention(&self, rule: Retention, expected: Option<u32>) -> Result<u32, Rejected> {
+        self.ask(move |to| TypedRequest::Hall(HallRequest::SetRetention { rule, expected, to })).await
     }
 
     /// Configures a queue, or removes its configuration; returns the new revision. See [`HallRequest::SetQueue`].

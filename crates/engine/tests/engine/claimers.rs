@@ -93,7 +93,7 @@ async fn h14_a_limit_is_exact_under_32_claimers() {
         },
     ];
     let queue = QueueName::new("default").unwrap();
-    engine.set_queue(queue, Some(QueueConfig { paused: false, limits }), None).await.unwrap();
+    engine.set_queue(queue, Some(QueueConfig { limits, ..QueueConfig::default() }), None).await.unwrap();
     let in_hand = Arc::new(InHand::default());
     let mut workers = Vec::new();
     for n in 0..CLAIMERS {

@@ -2,11 +2,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Link, Member,
-    Memory, Prune, Pruned, Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, JobCounts, JobFilter,
+    JobPage, Later, Link, Member, Memory, Prune, Pruned, Record, RecordFilter, RecordPage, Setting,
+    SettingKind, Store, StoreError, Unit,
 };
 use tokio::sync::Semaphore;
 
@@ -73,8 +73,8 @@ impl Store for PausedStore {
     fn jobs(&self, ids: Vec<JobId>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
         self.memory.jobs(ids)
     }
-    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
-        self.memory.attempts(id)
+    fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        self.memory.attempts(id, skip, limit)
     }
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
         self.memory.open_jobs(after, limit)
@@ -82,8 +82,17 @@ impl Store for PausedStore {
     fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>> {
         self.memory.blocks()
     }
-    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
-        self.memory.completed(before, limit)
+    fn completed(&self, after: Option<JobId>, limit: usize) -> Later<Result<CompletedPage, StoreError>> {
+        self.memory.completed(after, limit)
+    }
+
+    fn count_completed(
+        &self,
+        after: Option<JobId>,
+        last: JobId,
+        except: Vec<JobId>,
+    ) -> Later<Result<JobCounts, StoreError>> {
+        self.memory.count_completed(after, last, except)
     }
     fn list(
         &self,
@@ -115,8 +124,19 @@ impl Store for PausedStore {
     fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>> {
         self.memory.links(after, limit)
     }
-    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
-        self.memory.settings()
+    fn settings(&self, kind: Option<SettingKind>) -> Later<Result<Vec<Setting>, StoreError>> {
+        self.memory.settings(kind)
+    }
+    fn records(&self, keys: Vec<(RecordKind, Key)>) -> Later<Result<Vec<Option<Record>>, StoreError>> {
+        self.memory.records(keys)
+    }
+    fn record_page(
+        &self,
+        filter: RecordFilter,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Later<Result<RecordPage, StoreError>> {
+        self.memory.record_page(filter, after, limit)
     }
     fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {
         self.memory.audit(before, limit)

@@ -1,20 +1,21 @@
 //! Answers of the kernel.
 
-use jobhall_core::QueueConfig;
 use jobhall_core::limits::LimitError;
 use jobhall_core::{
-    AttemptId, DelayError, Dependency, GroupId, IllegalTransition, Indicator, Job, JobId, PastAttempt,
-    QueueName, RetryError, ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeConfig,
-    TypeName,
+    AttemptId, DelayError, Dependency, GroupId, IllegalTransition, Indicator, Job, JobId, QueueName,
+    RetryError, ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeName, WorkerName,
 };
+use jobhall_core::{QueueConfig, Retention};
 use thiserror::Error;
 
 use crate::api::effect::{SessionId, VacancyId};
 use crate::api::ticket::Ticket;
 use crate::explain::Explanation;
 use crate::groups::ShownGroup;
+use crate::matching::pause::WorkerConfig;
 use crate::matching::resources::WorkerUse;
 use crate::settings::schedules::ShownSchedule;
+use crate::settings::types::KnownType;
 use crate::stats::counts::{Counts, Takers};
 use crate::stats::queues::Tally;
 
@@ -23,8 +24,6 @@ use crate::stats::queues::Tally;
 pub struct Shown {
     /// The job; live attempts are in the kernel's state, which may be ahead of the store.
     pub job: Job,
-    /// Ended attempts, oldest first, without the last one of a completed job.
-    pub past: Vec<PastAttempt>,
     /// The latest progress of a live attempt.
     pub progress: Vec<Indicator>,
     /// The expected duration of a live attempt, if it has exceeded it.
@@ -172,6 +171,8 @@ replies! {
     counts: Counts(Box<Counts>),
     /// Every worker that is present or has resources in use, by name.
     workers: Workers(Vec<WorkerUse>),
+    /// What operators have ordered of workers, by name.
+    worker_configs: WorkerConfigs(Vec<(WorkerName, WorkerConfig)>),
     /// A queue with its open jobs and the workers that could take them; none if it is unknown.
     queue: Queue(Option<(Tally, Takers)>),
     /// Queues with their open jobs, by name.
@@ -180,13 +181,15 @@ replies! {
     session: Session(OpenedSession),
     /// The number of jobs removed.
     removed: Removed(u64),
-    /// All known types, with the revision and content of their configuration.
-    types: Types(Vec<(TypeName, u32, TypeConfig)>),
+    /// Types, with the revision and content of their configuration.
+    types: Types(Vec<KnownType>),
     /// All schedules, by name.
     schedules: Schedules(Vec<ShownSchedule>),
     /// All configured queues, with the revision and content of their configuration, by name.
     queue_configs: QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
-    /// The current revision of a type's or queue's configuration, or the version of a schedule.
+    /// The server's rule for completed jobs, with its revision.
+    retention: Retention((u32, Retention)),
+    /// The current revision of a type's or queue's configuration or of the server's rule, or the version of a schedule.
     rev: Rev(u32),
     /// A vacancy is open.
     vacancy: Vacancy(VacancyId),
@@ -328,6 +331,12 @@ pub enum Rejected {
         /// The current revision; 0 if there is none.
         rev: u32,
     },
+    /// The server's rule for completed jobs was changed by another request.
+    #[error("the rule for completed jobs was changed by someone else")]
+    RetentionChanged {
+        /// The current revision; 0 if there is none.
+        rev: u32,
+    },
     /// The limits are not acceptable.
     #[error(transparent)]
     Limit(#[from] LimitError),
@@ -352,8 +361,23 @@ pub enum Rejected {
     #[error(transparent)]
     Event(IllegalTransition),
     /// The number of open jobs has reached its maximum.
-    #[error("the hall has {0} open jobs, which is its limit")]
-    Full(usize),
+    #[error("the hall has {open} open jobs; the limit is {limit}")]
+    Full {
+        /// The open jobs.
+        open: usize,
+        /// The maximum.
+        limit: usize,
+    },
+    /// The number of open jobs of a queue has reached its maximum.
+    #[error("queue {queue} has {open} open jobs; the limit of one queue is {limit}")]
+    QueueFull {
+        /// The queue.
+        queue: QueueName,
+        /// Its open jobs.
+        open: u64,
+        /// The maximum.
+        limit: usize,
+    },
     /// The store could not write; nothing was written.
     #[error("failed to store: {message}")]
     Storage {

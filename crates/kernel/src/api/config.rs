@@ -30,6 +30,8 @@ pub struct Config {
     pub spec_bytes: usize,
     /// Maximum number of open jobs; more are rejected.
     pub open_jobs: usize,
+    /// Maximum number of open jobs of one queue, so that a token limited to its queues cannot take all of them.
+    pub open_jobs_per_queue: usize,
     /// Maximum number of open groups; more are rejected.
     pub open_groups: usize,
     /// How long matching pauses after a failed write.
@@ -54,6 +56,7 @@ impl Default for Config {
             cached: 1_000,
             spec_bytes: 32 << 20,
             open_jobs: 20_000_000,
+            open_jobs_per_queue: 15_000_000,
             open_groups: 1_000_000,
             storage_rest_ms: 1_000,
             block: 1_000,

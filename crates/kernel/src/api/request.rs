@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{
     AttemptId, Failure, GroupId, Indicator, JobId, LeaseId, NewJob, QueueConfig, QueueName, Report,
-    ScheduleName, StateName, Submitted, TypeConfig, TypeName, WorkerName,
+    Retention, ScheduleName, Scope, StateName, Submitted, TypeConfig, TypeName, WorkerName,
 };
 
 use crate::api::answer::{GroupCreated, Noted, OpenedSession, Rejected, Reply, Shown, TypedAnswer, Waited};
@@ -14,8 +14,10 @@ use crate::api::ticket::Ticket;
 use crate::explain::Explanation;
 use crate::groups::{NewGroup, ShownGroup};
 use crate::jobs::edit::Edit;
+use crate::matching::pause::{WorkerChange, WorkerConfig};
 use crate::matching::resources::WorkerUse;
 use crate::settings::schedules::{ScheduleConfig, ShownSchedule};
+use crate::settings::types::KnownType;
 use crate::stats::counts::{Counts, Takers};
 use crate::stats::queues::Tally;
 
@@ -180,7 +182,7 @@ requests! {
             /// The idempotency key, if there is one.
             name: Option<IdempotencyKey>,
         } -> Vec<Submitted>,
-        /// Return everything that is known about a job.
+        /// Return a job, without its ended attempts.
         Show(id: JobId) {} -> Box<Shown>,
         /// Return why a job is not running.
         Explain(id: JobId) {} -> Box<Explanation>,
@@ -294,6 +296,23 @@ requests! {
         Counts() {} -> Box<Counts>,
         /// Return the resources in use of every worker.
         Workers() {} -> Vec<WorkerUse>,
+        /// End all sessions of a worker, including one that is known only by its leases: its leases end now.
+        EndWorker() {
+            /// The worker.
+            worker: WorkerName,
+        } -> Noted,
+        /// Return what operators have ordered of a worker, or of all workers.
+        WorkerConfigs() {
+            /// The worker; none: all.
+            worker: Option<WorkerName>,
+        } -> Vec<(WorkerName, WorkerConfig)>,
+        /// Pause, resume or drain a worker, which need not be connected.
+        ChangeWorker() {
+            /// The worker.
+            worker: WorkerName,
+            /// The change.
+            change: WorkerChange,
+        } -> Noted,
         /// Return one queue, and the workers that could take its jobs.
         Queue() {
             /// The queue.
@@ -303,11 +322,23 @@ requests! {
         Queues() {
             /// Start after this name; none: from the first.
             after: Option<QueueName>,
+            /// Only queues of this scope.
+            scope: Scope,
             /// Maximum number of queues.
             limit: usize,
         } -> Vec<(QueueName, Tally)>,
-        /// Return the configuration of every known type.
-        Types() {} -> Vec<(TypeName, u32, TypeConfig)>,
+        /// Return known types, by name: those configured, and those used recently.
+        Types() {
+            /// Start after this name; none: from the first.
+            after: Option<TypeName>,
+            /// Maximum number of types.
+            limit: usize,
+        } -> Vec<KnownType>,
+        /// Return the known ones among these types.
+        TypesByName() {
+            /// The types.
+            names: Vec<TypeName>,
+        } -> Vec<KnownType>,
         /// Change the configuration of a type.
         SetType() {
             /// The type.
@@ -343,6 +374,15 @@ requests! {
             config: Option<QueueConfig>,
             /// The revision that the change is based on, 0 for a queue that must not be configured; none overwrites
             /// any.
+            expected: Option<u32>,
+        } -> u32,
+        /// Return the server's rule for completed jobs, with its revision.
+        Retention() {} -> (u32, Retention),
+        /// Change the server's rule for completed jobs.
+        SetRetention() {
+            /// The new rule.
+            rule: Retention,
+            /// The revision that the change is based on, 0 for a rule that was never set; none overwrites any.
             expected: Option<u32>,
         } -> u32,
         /// Open a session for a worker, which may bring the attempts that it still has.

@@ -49,19 +49,22 @@ impl Kernel {
             let refused = Rejected::NotExternal(spec.job_type.clone());
             return self.answer(to, Err(refused));
         }
+        let past_attempts = entry.status.get().past_attempts();
         let event = Event::Complete { attempt, report, retry: &spec.retry, dice };
         match transition(&entry.status.get(), &event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Answer(to)),
             Ok(Decision::Same) => self.answer_state(id, to),
-            Err(refusal) if entry.status.get().past_attempts() == 0 => {
+            Err(refusal) if past_attempts == 0 => {
                 self.answer(to, Err(Rejected::Event(refusal)));
             }
             // It may repeat the report that ended a previous attempt.
-            Err(refusal) => match task.read.as_ref().map(|read| said_before(&read.past, attempt, report)) {
-                Some(true) => self.answer_state(id, to),
-                Some(false) => self.answer(to, Err(Rejected::Event(refusal))),
-                None => self.read_job(id, task),
-            },
+            Err(refusal) => {
+                match task.read.as_ref().map(|read| said_before(&read.past, past_attempts, attempt, report)) {
+                    Some(true) => self.answer_state(id, to),
+                    Some(false) => self.answer(to, Err(Rejected::Event(refusal))),
+                    None => self.read_job(id, task),
+                }
+            }
         }
     }
 
@@ -78,7 +81,9 @@ impl Kernel {
         let event = Event::Complete { attempt, report, retry: &job.spec.retry, dice };
         match transition(&job.status, &event, self.env.wall()) {
             Ok(_) => Ok(state),
-            Err(_) if attempt.is_some() && said_before(past, attempt, report) => Ok(state),
+            Err(_) if attempt.is_some() && said_before(past, job.status.past_attempts(), attempt, report) => {
+                Ok(state)
+            }
             Err(refusal) => Err(Rejected::Event(refusal)),
         }
     }
@@ -113,11 +118,10 @@ fn is_external(status: &JobStatus) -> bool {
     matches!(status.state, State::Waiting(_)) && status.state.leased().is_none()
 }
 
-/// Whether this same outcome ended the named attempt; if none is named, the last one.
-fn said_before(past: &[PastAttempt], attempt: Option<u32>, report: &Report) -> bool {
-    let meant = match attempt {
-        Some(attempt) => attempt.checked_sub(1).and_then(|at| past.get(at as usize)),
-        None => past.last(),
-    };
+/// Whether this same outcome ended the named attempt; if none is named, the last one. Only the newest of all ended
+/// attempts were read.
+fn said_before(past: &[PastAttempt], all: u32, attempt: Option<u32>, report: &Report) -> bool {
+    let back = all.checked_sub(attempt.unwrap_or(all));
+    let meant = back.and_then(|back| past.iter().rev().nth(back as usize));
     meant.is_some_and(|past| past.ended_by(report))
 }

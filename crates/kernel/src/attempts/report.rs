@@ -15,8 +15,16 @@ use crate::api::request::{AttemptRef, AttemptRequest};
 use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::commits::step::{Then, change};
-use crate::jobs::entry::Busy;
+use crate::jobs::entry::{Busy, Entry};
 use crate::kernel::{JobTask, Kernel};
+
+impl Entry {
+    /// Whether it is assigned, not accepted, and runs at most once.
+    fn awaits_its_only_accept(&self) -> bool {
+        let at_most_once = self.spec.as_ref().is_some_and(|spec| spec.retry.at_most_once);
+        at_most_once && matches!(self.status.state(), State::Assigned(_))
+    }
+}
 
 impl Kernel {
     /// Handles a request of a worker about an open job that is not busy.
@@ -34,12 +42,14 @@ impl Kernel {
             AttemptRequest::Started { to } => self.started(task, of, to),
             AttemptRequest::Accept { to } => {
                 let event = Event::Accept { claim: of.attempt.claim, lease: of.lease };
-                let advanced = self.advance(id, &event);
-                self.answer_advanced(id, advanced, to);
+                self.advance(task, &event, &[], to);
             }
             AttemptRequest::Progress { indicators, to } => {
-                let advanced = self.progress(of, &indicators);
-                self.answer_advanced(id, advanced, to);
+                let event = Event::Progress { claim: of.attempt.claim, lease: of.lease };
+                match check_indicators(self.jobs.progress(id), &indicators) {
+                    Ok(()) => self.advance(task, &event, &indicators, to),
+                    Err(refused) => self.answer(to, Err(refused)),
+                }
             }
             AttemptRequest::Report { report, to } => match self.decide_report(of, &report) {
                 Err(refused) => self.answer(to, Err(refused)),
@@ -59,29 +69,32 @@ impl Kernel {
         transition(&entry.status.get(), &event, self.env.wall()).map_err(Rejected::Event)
     }
 
-    fn progress(&mut self, of: &AttemptRef, indicators: &[Indicator]) -> Result<(), Rejected> {
-        let id = of.job();
-        check_indicators(self.jobs.progress(id), indicators)?;
-        let event = Event::Progress { claim: of.attempt.claim, lease: of.lease };
-        self.advance(id, &event)?;
-        merge(self.jobs.progress_mut(id), indicators);
-        Ok(())
+    /// Advances an attempt whose worker has accepted it or reports progress: in memory, except for the accept of a job
+    /// that runs at most once. That is stored before it is answered: the worker starts the work after the answer, so a
+    /// job whose work may have begun is known as accepted, whatever is lost.
+    fn advance(&mut self, task: JobTask, event: &Event<'_>, news: &[Indicator], to: Ticket<StateName>) {
+        let id = task.id;
+        let Some(entry) = self.jobs.get(id) else { return self.answer(to, Err(Rejected::NoSuchJob(id))) };
+        let stored_first = entry.awaits_its_only_accept();
+        let decision = transition(&entry.status.get(), event, self.env.wall());
+        if decision.is_ok() && !news.is_empty() {
+            merge(self.jobs.progress_mut(id), news);
+        }
+        match decision {
+            Ok(Decision::Step(step)) if stored_first => self.send_step(task, *step, Then::Start(to)),
+            Ok(Decision::Step(step)) => {
+                self.live(id, *step);
+                self.answer_state(id, to);
+            }
+            Ok(Decision::Same) => self.answer_state(id, to),
+            Err(refusal) => self.answer(to, Err(Rejected::Event(refusal))),
+        }
     }
 
-    fn advance(&mut self, id: JobId, event: &Event<'_>) -> Result<(), Rejected> {
-        let entry = self.jobs.get(id).ok_or(Rejected::NoSuchJob(id))?;
-        let decision = transition(&entry.status.get(), event, self.env.wall()).map_err(Rejected::Event)?;
-        if let Decision::Step(step) = decision {
-            self.live(id, *step);
-        }
-        Ok(())
-    }
-
-    fn answer_advanced(&mut self, id: JobId, advanced: Result<(), Rejected>, to: Ticket<StateName>) {
-        match advanced {
-            Ok(()) => self.answer_state(id, to),
-            Err(refused) => self.answer(to, Err(refused)),
-        }
+    /// The accept of a job that runs at most once is stored: the worker may start.
+    pub(crate) fn accept_stored(&mut self, id: JobId) {
+        self.start_clock(id);
+        self.check_later(id);
     }
 
     /// Advances an attempt in memory. Short attempts end before any of it needs to be stored.
@@ -169,9 +182,10 @@ impl Kernel {
 
     /// Ends a claim whose session has ended.
     pub(crate) fn lease_end(&mut self, claim: u32, session: SessionId, task: JobTask) {
+        let Some(spec) = self.jobs.get(task.id).and_then(|entry| entry.spec.clone()) else { return };
         // The worker may have reconnected meanwhile and moved the attempt to a new session.
         if self.fleet.hold(task.id).is_none_or(|hold| hold.session == session) {
-            self.hall_event(claim, &Event::LeaseEnd, task);
+            self.hall_event(claim, &Event::LeaseEnd { retry: &spec.retry }, task);
         }
     }
 
@@ -181,7 +195,14 @@ impl Kernel {
         let Some(entry) = self.jobs.get(id) else { return };
         let event = Event::Accept { claim, lease };
         let stop = entry.status.state().leased().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
-        if let Ok(Decision::Step(step)) = transition(&entry.status.get(), &event, self.env.wall()) {
+        if entry.awaits_its_only_accept() {
+            // Its worker has not started, and repeats an accept that was not answered: it has the full time for that.
+            let now = self.env.mono();
+            if let Some(hold) = self.fleet.hold_mut(id) {
+                hold.since = now;
+            }
+            self.check_later(id);
+        } else if let Ok(Decision::Step(step)) = transition(&entry.status.get(), &event, self.env.wall()) {
             self.live(id, *step);
         }
         let Some(session) = self.fleet.holder(id) else { return };

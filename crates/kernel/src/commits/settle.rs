@@ -8,9 +8,11 @@ use crate::commits::step::StepPending;
 use crate::groups::GroupPending;
 use crate::jobs::load::storage;
 use crate::kernel::{AgendaItem, HallTask, JobTask, JobWork, JobsRead, Kernel, MembersRead, ROUNDS, Task};
+use crate::matching::pause::WorkerPending;
 use crate::matching::vacancy::ClaimPending;
 use crate::relations::cascade::CascadePending;
 use crate::settings::queues::QueuePending;
+use crate::settings::retention::RetentionPending;
 use crate::settings::schedules::{SchedulePending, Tick};
 use crate::settings::types::SettingPending;
 use crate::submit::Plan;
@@ -31,6 +33,8 @@ pub(crate) enum Pending {
     Schedule(Box<SchedulePending>),
     Ticks(Box<Tick>),
     Queue(Box<QueuePending>),
+    Worker(Box<WorkerPending>),
+    Retention(Box<RetentionPending>),
 }
 
 impl Kernel {
@@ -68,6 +72,8 @@ impl Kernel {
             Pending::Schedule(pending) => self.schedule_stored(*pending),
             Pending::Ticks(tick) => self.ticks_passed(&tick),
             Pending::Queue(pending) => self.queue_stored(*pending),
+            Pending::Worker(pending) => self.worker_stored(*pending),
+            Pending::Retention(pending) => self.retention_stored(&pending),
         }
     }
 
@@ -91,6 +97,8 @@ impl Kernel {
             Pending::Schedule(pending) => self.schedule_conflicted(*pending, conflicts),
             Pending::Ticks(tick) => self.ticks_conflicted(&tick, conflicts),
             Pending::Queue(pending) => self.queue_conflicted(*pending, conflicts),
+            Pending::Worker(pending) => self.worker_conflicted(*pending, conflicts),
+            Pending::Retention(pending) => self.retention_conflicted(&pending, conflicts),
         }
     }
 
@@ -177,6 +185,8 @@ impl Kernel {
             Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Ticks(tick) => self.ticks_undone(&tick.name),
             Pending::Queue(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Worker(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Retention(pending) => self.answer(pending.ticket, Err(refused)),
         }
     }
 
@@ -234,7 +244,9 @@ impl Kernel {
         let (jobs, members) = self.commits.take_reads();
         for read in jobs {
             match read {
-                JobsRead::Plan(plan, _) => self.reply(plan.reply_to, Err(stopped())),
+                JobsRead::Plan(plan, _) | JobsRead::Joined(plan, _) => {
+                    self.reply(plan.reply_to, Err(stopped()));
+                }
                 JobsRead::Ends(_) | JobsRead::Fill(..) | JobsRead::Made(..) => {}
             }
         }

@@ -20,6 +20,8 @@ pub(crate) enum Then {
     Nothing,
     /// Answer a request with the new state of the job.
     Answer(Ticket<StateName>),
+    /// Let the worker of a job that runs at most once start, and answer it.
+    Start(Ticket<StateName>),
     /// Let the attempt wait for jobs.
     Suspend(Suspension),
     /// Revoke the attempt if it has ended: its worker did not report that.
@@ -43,7 +45,10 @@ pub(crate) struct StepPending {
 
 impl Kernel {
     /// Sends a step of a job that is not busy. It may have to wait for ids or for the job's successor.
-    pub(crate) fn send_step(&mut self, task: JobTask, step: Step, then: Then) {
+    pub(crate) fn send_step(&mut self, task: JobTask, mut step: Step, then: Then) {
+        if let Some(progress) = self.jobs.progress(task.id) {
+            step.keep_progress(progress);
+        }
         let spec = self.replaced(task.id, &step);
         self.send_respecced(task, step, spec, then);
     }
@@ -136,9 +141,7 @@ impl Kernel {
         }
         let Step { status, reason, .. } = step;
         let name = status.name(self.env.wall());
-        if let Some(spec) = spec {
-            self.respec(id, spec);
-        }
+        let unread = spec.is_some_and(|spec| self.respec(id, spec));
         let (claim, terminal, held) =
             (status.claim, status.state.is_terminal(), status.state.leased().is_some());
         if terminal {
@@ -152,6 +155,10 @@ impl Kernel {
         self.tell_holder(id, claim, reason);
         match then {
             Then::Suspend(wait) => self.suspended(id, wait),
+            Then::Start(to) => {
+                self.accept_stored(id);
+                self.answer(to, Ok(name));
+            }
             Then::Answer(to) => self.answer(to, Ok(name)),
             Then::Nothing | Then::Revoke => {}
         }
@@ -163,6 +170,8 @@ impl Kernel {
         }
         if terminal {
             self.finish(id);
+        } else if unread {
+            self.read_past(id);
         } else {
             self.make_free(id);
         }
@@ -202,7 +211,11 @@ impl Kernel {
         match reason {
             Reason::CancelRequested => self.effect(Effect::Cancel(session, attempt)),
             Reason::TimeOutRequested => self.stop_for_time(session, attempt),
-            Reason::Lost | Reason::TooManyLostLeases | Reason::TakenBack | Reason::Unaccepted => {
+            Reason::Lost
+            | Reason::TooManyLostLeases
+            | Reason::LostAtMostOnce
+            | Reason::TakenBack
+            | Reason::Unaccepted => {
                 self.effect(Effect::Revoke(session, attempt));
             }
             _ => {}

@@ -1,6 +1,6 @@
 //! Why no worker takes a ready job: each worker is checked with the rules of the match.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jobhall_core::needs::{Abilities, Number, Reason, Shortage, Unmet, Value};
@@ -59,6 +59,8 @@ struct Found {
     kept: BTreeMap<WorkerName, JobId>,
     avoided: Vec<WorkerName>,
     busy: Vec<WorkerName>,
+    paused: BTreeSet<WorkerName>,
+    draining: BTreeSet<WorkerName>,
     largest: BTreeMap<Box<str>, (Number, WorkerName)>,
 }
 
@@ -103,7 +105,11 @@ impl Kernel {
         let missing = state.map_or_else(Vec::new, |state| state.taken.missing(abilities, &line.demand.uses));
         let kept = state.and_then(|state| state.reserved_for.as_ref()).map(|kept| kept.rank.id);
         let gate = self.gate();
-        if !missing.is_empty() {
+        if session.paused {
+            found.paused.insert(worker.clone());
+        } else if session.draining {
+            found.draining.insert(worker.clone());
+        } else if !missing.is_empty() {
             let jobs = self.users(worker, &missing);
             found.used_up.insert(worker.clone(), UsedUp { worker: worker.clone(), missing, jobs });
         } else if gate.meets(worker, abilities, line, rank(id, entry)) {
@@ -156,6 +162,11 @@ impl Found {
         if !self.busy.is_empty() {
             told.push(Why::NoVacancy(self.busy));
         }
+        if !self.paused.is_empty() || !self.draining.is_empty() {
+            let [paused, draining] =
+                [self.paused, self.draining].map(|some| some.into_iter().take(NAMED).collect());
+            told.push(Why::WorkersPaused { paused, draining });
+        }
         if !self.used_up.is_empty() {
             told.push(Why::UsedUp(self.used_up.into_values().take(NAMED).collect()));
         }
@@ -169,7 +180,7 @@ impl Found {
             return told;
         }
         if self.others.is_empty() {
-            return vec![Why::NoWorkers];
+            return vec![Why::NoWorkers(Box::new(class.clone()))];
         }
         let too_large = too_large(class, &self.largest, self.others.values());
         if !too_large.is_empty() {
@@ -199,41 +210,66 @@ fn too_large<'a>(
     told.collect()
 }
 
-/// Why none of these workers matches. That none of them runs jobs of the type comes first.
-pub(super) fn no_match(workers: &[WorkerWhy], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let runs: Option<Vec<_>> = workers.iter().map(WorkerWhy::runs).collect();
-    let other_types = runs.as_ref().and_then(|runs| Some((runs.first()?.0, runs)));
-    match other_types {
-        Some((wanted, runs)) => {
-            let runs =
-                workers.iter().zip(runs).map(|(why, (_, types))| format!("{} runs: {types}", why.worker));
-            write!(f, "no worker runs jobs of type {wanted} ({})", runs.collect::<Vec<_>>().join("; "))?;
-        }
-        None => write!(f, "no connected worker matches")?,
+/// Which matching workers take no new jobs.
+pub(super) fn no_new_jobs(paused: &[WorkerName], draining: &[WorkerName]) -> String {
+    let mut text = "matching workers take no new jobs".to_owned();
+    for worker in paused {
+        text += &format!("\n  worker {worker} is paused");
     }
+    for worker in draining {
+        text += &format!("\n  worker {worker} drains: it exits after its jobs; start it again");
+    }
+    text
+}
+
+/// What none of these workers accepts: the type of the job, or its queue.
+#[must_use]
+pub fn unserved(workers: &[WorkerWhy]) -> Option<&'static str> {
+    let mut all = ["type", "queue"].into_iter();
+    all.find(|what| !workers.is_empty() && workers.iter().all(|why| why.accepts_only(what).is_some()))
+}
+
+/// Why none of these workers matches. That none of them accepts the type or the queue comes first.
+pub(super) fn no_match(workers: &[WorkerWhy]) -> String {
+    let unserved = unserved(workers);
+    let verb = if unserved == Some("queue") { "takes" } else { "runs" };
+    let accepts = |what: &str| -> Vec<_> {
+        let accepts = workers.iter().filter_map(|why| Some((&why.worker, why.accepts_only(what)?)));
+        accepts.collect()
+    };
+    let mut text = match unserved.map(|what| (what, accepts(what))) {
+        Some((what, accepts)) => {
+            let wanted = accepts.first().map_or("", |(_, (wanted, _))| wanted);
+            let list: Vec<_> =
+                accepts.iter().map(|(worker, (_, others))| format!("{worker} {verb}: {others}")).collect();
+            format!("no worker {verb} jobs of {what} {wanted} ({})", list.join("; "))
+        }
+        None => "no connected worker matches".to_owned(),
+    };
     for why in workers {
-        let terms: Vec<_> = why.unmet(other_types.is_some()).map(ToString::to_string).collect();
+        let terms: Vec<_> = why.unmet(unserved).map(ToString::to_string).collect();
         if !terms.is_empty() {
-            write!(f, "\n  worker {}: {}", why.worker, terms.join("; "))?;
+            text += &format!("\n  worker {}: {}", why.worker, terms.join("; "));
         }
     }
-    Ok(())
+    text
 }
 
 impl WorkerWhy {
-    /// The type of the job and the types that the worker runs, if it does not run jobs of this type.
-    fn runs(&self) -> Option<(&str, String)> {
+    /// The type (or queue) of the job and those that the worker accepts, if that of the job is not among them.
+    fn accepts_only(&self, what: &str) -> Option<(&str, String)> {
         self.accepts.iter().find_map(|unmet| {
             let Reason::Different { has: Value::Word(wanted) } = &unmet.reason else { return None };
-            let several = unmet.term.strip_prefix("type in (").and_then(|types| types.strip_suffix(')'));
-            let types = several.or_else(|| unmet.term.strip_prefix("type="))?;
-            Some((&**wanted, types.replace(',', ", ")))
+            let term = unmet.term.strip_prefix(what)?;
+            let several = term.strip_prefix(" in (").and_then(|names| names.strip_suffix(')'));
+            let names = several.or_else(|| term.strip_prefix('='))?;
+            Some((&**wanted, names.replace(',', ", ")))
         })
     }
 
-    /// The terms that are not met, without that of the type if it was mentioned already.
-    fn unmet(&self, type_mentioned: bool) -> impl Iterator<Item = &Unmet> {
-        let accepts = self.accepts.iter().filter(move |unmet| !(type_mentioned && &*unmet.name == "type"));
+    /// The terms that are not met, without the one that was mentioned already.
+    fn unmet(&self, mentioned: Option<&str>) -> impl Iterator<Item = &Unmet> {
+        let accepts = self.accepts.iter().filter(move |unmet| mentioned != Some(&*unmet.name));
         self.needs.iter().chain(&self.uses).chain(accepts)
     }
 }

@@ -51,9 +51,6 @@ impl Edit {
     }
 
     fn check(&self) -> Result<(), Rejected> {
-        if let Some(retry) = &self.retry {
-            retry.check()?;
-        }
         if let Some(timeouts) = &self.timeouts {
             timeouts.check()?;
         }
@@ -85,7 +82,7 @@ impl Edit {
             avoid: avoid.unwrap_or(spec.avoid),
             windows: windows.unwrap_or_else(|| spec.windows.clone()),
             priority: priority.unwrap_or(spec.priority),
-            retry: retry.unwrap_or(spec.retry),
+            retry: RetryPolicy { at_most_once: spec.retry.at_most_once, ..retry.unwrap_or(spec.retry) },
             throttle_factor: self.throttle_factor.unwrap_or(spec.throttle_factor),
             timeouts: self.timeouts.unwrap_or(spec.timeouts),
             owner: self.owner.clone().unwrap_or_else(|| spec.owner.clone()),
@@ -114,6 +111,9 @@ impl Kernel {
     ) {
         let Some(entry) = self.jobs.get(task.id) else { return };
         let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
+        if let Some(Err(error)) = spec.as_ref().map(|spec| spec.retry.check()) {
+            return self.answer(to, Err(error.into()));
+        }
         match transition(&entry.unmoved(), event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_respecced(task, *step, spec, Then::Answer(to)),
             Ok(Decision::Same) => {
@@ -137,19 +137,22 @@ impl Kernel {
         self.answer(to, state);
     }
 
-    /// Replaces the spec by the one that was stored.
-    pub(crate) fn respec(&mut self, id: JobId, spec: Arc<JobSpec>) {
-        let class = spec.class();
-        let Some(entry) = self.jobs.get_mut(id) else { return };
+    /// Replaces the spec by the one that was stored. Returns whether the job must be read: it avoids workers that had
+    /// it, which only the store knows.
+    pub(crate) fn respec(&mut self, id: JobId, spec: Arc<JobSpec>) -> bool {
+        let Some(entry) = self.jobs.get_mut(id) else { return false };
+        let avoided = entry.spec.as_ref().is_some_and(|before| before.avoid);
+        let unknown = spec.avoid && !avoided && entry.status.get().past_attempts() > 0;
+        self.fleet.respec(id, &spec);
         entry.priority = spec.priority;
         entry.set_timed(Timed::of(&spec.windows));
+        // A job that no longer avoids workers leaves its separate class.
+        let before = entry.class;
+        (entry.class, entry.queue) = self.board.enter(&spec.class());
+        self.board.leave(before);
         entry.spec = Some(spec);
-        if self.board.class(entry.class) != Some(&class) {
-            let before = entry.class;
-            (entry.class, entry.queue) = self.board.enter(&class);
-            self.board.leave(before);
-        }
         self.find_share(id);
+        unknown
     }
 }
 
@@ -192,5 +195,12 @@ mod tests {
             ..old.clone()
         };
         assert_eq!(edit.on(&old), expected);
+    }
+
+    #[test]
+    fn an_edit_of_the_retry_policy_keeps_at_most_once() {
+        let old = JobSpec { retry: spec().retry.at_most_once(), ..spec() };
+        let edit = Edit { retry: Some(RetryPolicy::once()), ..Edit::default() };
+        assert!(edit.on(&old).retry.at_most_once);
     }
 }

@@ -215,9 +215,9 @@ mod tests {
     }
 
     /// The open jobs in these states.
-    fn tally(board: &mut Board, states: [StateName; 2]) -> [u64; 2] {
+    fn tally(board: &Board, states: [StateName; 2]) -> [u64; 2] {
         let queue = spec().queue;
-        let tally = board.queues_mut().tally(&queue);
+        let tally = board.queues().tally(&queue);
         states.map(|state| tally.as_ref().map_or(0, |tally| tally.1.of(state)))
     }
 
@@ -275,7 +275,7 @@ mod tests {
         entry.status = assigned().into();
         entry.recount(&mut board, &mut groups, time(0));
         assert_eq!(entry.counted, StateName::Assigned);
-        assert_eq!(tally(&mut board, [StateName::Queued, StateName::Assigned]), [0, 1]);
+        assert_eq!(tally(&board, [StateName::Queued, StateName::Assigned]), [0, 1]);
         let counts = groups.get(group().id).unwrap().counts;
         assert_eq!((counts.pending, counts.active), (0, 1));
     }
@@ -285,9 +285,9 @@ mod tests {
         let (mut board, mut entry) = board_and_entry(JobStatus::queued(time(0), time(5)));
         let (scheduled, queued) = (StateName::Scheduled, StateName::Queued);
         entry.recount(&mut board, &mut Groups::default(), time(4));
-        assert_eq!(tally(&mut board, [scheduled, queued]), [1, 0]);
+        assert_eq!(tally(&board, [scheduled, queued]), [1, 0]);
         entry.recount(&mut board, &mut Groups::default(), time(5));
-        assert_eq!(tally(&mut board, [scheduled, queued]), [0, 1]);
+        assert_eq!(tally(&board, [scheduled, queued]), [0, 1]);
     }
 
     #[test]
@@ -297,6 +297,6 @@ mod tests {
         entry.status = after(&entry.status.get(), &Event::Cancel(&failure)).into();
         entry.recount(&mut board, &mut Groups::default(), time(9));
         assert_eq!(entry.counted, StateName::Queued);
-        assert_eq!(tally(&mut board, [StateName::Queued, StateName::Cancelled]), [1, 0]);
+        assert_eq!(tally(&board, [StateName::Queued, StateName::Cancelled]), [1, 0]);
     }
 }

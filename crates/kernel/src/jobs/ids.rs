@@ -21,11 +21,13 @@ pub(crate) struct Ids {
     blocks: Blocks,
     /// Tasks that wait for ids.
     waiting: Vec<Task>,
+    /// The highest id that was allocated.
+    highest: Option<JobId>,
 }
 
 impl Ids {
     pub fn new(size: u64) -> Ids {
-        Ids { pool: Pool::new(size), blocks: Blocks::default(), waiting: Vec::new() }
+        Ids { pool: Pool::new(size), blocks: Blocks::default(), waiting: Vec::new(), highest: None }
     }
 
     /// At start: allocates from new blocks only.
@@ -50,9 +52,15 @@ impl Ids {
 
     /// Adds a new block from the store.
     pub fn lend(&mut self, block: &Block, now: Mono) {
+        self.highest = self.highest.max(Some(block.last));
         self.pool.lend(block, now);
         self.blocks.add(block);
         self.blocks.review();
+    }
+
+    /// The highest id that was allocated; none before the first block of this start.
+    pub fn highest(&self) -> Option<JobId> {
+        self.highest
     }
 
     /// The store could not allocate a block; it may be requested again.

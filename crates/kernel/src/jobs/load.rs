@@ -17,7 +17,9 @@ impl Kernel {
             match setting.kind {
                 SettingKind::Type => self.learn_type(&setting, true)?,
                 SettingKind::Queue => self.learn_queue(&setting, true)?,
+                SettingKind::Retention => self.learn_retention(&setting)?,
                 SettingKind::Schedule => self.learn_schedule(&setting)?,
+                SettingKind::Worker => self.learn_worker(&setting)?,
                 SettingKind::Operation | SettingKind::Token => {}
             }
         }
@@ -41,6 +43,7 @@ impl Kernel {
             self.found_blocked(id);
         }
         self.ids.opened(id);
+        self.settings.used(&job.spec.job_type);
         if job.spec.parent.is_some() {
             self.relations.found_sub_job(id);
         }
@@ -52,9 +55,7 @@ impl Kernel {
         }
         self.await_external(id);
         if had {
-            // The worker that held it is recorded only in the store.
-            self.make_busy(id, Busy::Reading);
-            self.want(StoreRequest::Job(id));
+            self.read_past(id);
         }
         self.drain();
     }
@@ -89,6 +90,7 @@ impl Kernel {
             Ok(block) => {
                 self.commits.succeeded();
                 self.ids.lend(&block, self.env.mono());
+                self.begin_counting();
             }
             Err(error) => {
                 self.ids.lending_failed();
@@ -313,7 +315,11 @@ impl Kernel {
     /// Moves a completed job from the open jobs to the cache, if its whole record is in memory (ended attempts of a
     /// retried job are only in the store).
     pub(crate) fn finish(&mut self, id: JobId) {
+        let class = self.jobs.get(id).and_then(|entry| self.board.class(entry.class)).cloned();
         let Some(entry) = self.take_out(id) else { return };
+        if let Some(class) = class {
+            self.count_end(id, &class);
+        }
         if let Some(outcome) = entry.status.state().outcome() {
             self.jobs.totals.completed(self.env.now(), outcome);
         }
@@ -341,6 +347,12 @@ impl Kernel {
     pub(crate) fn read_spec(&mut self, id: JobId, task: JobTask) {
         self.make_busy(id, Busy::Reading);
         self.jobs.line_up(id, task.into());
+        self.want(StoreRequest::Job(id));
+    }
+
+    /// Reads the ended attempts of an open job that avoids their workers.
+    pub(crate) fn read_past(&mut self, id: JobId) {
+        self.make_busy(id, Busy::Reading);
         self.want(StoreRequest::Job(id));
     }
 
@@ -381,8 +393,8 @@ impl Kernel {
             None => {
                 match job.filter(|job| job.status.state.is_terminal()) {
                     Some(job) => self.jobs.cached.put(id, (job, read.past.clone())),
-                    None => self.jobs.cached.pop(&id),
-                };
+                    None => self.jobs.cached.remove(id),
+                }
                 false
             }
         };

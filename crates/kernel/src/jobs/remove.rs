@@ -36,6 +36,7 @@ impl Kernel {
             }
         };
         self.jobs.removed(ids);
-        self.answer(ticket, Ok(pruned.jobs));
+        self.removed_early(&pruned.jobs);
+        self.answer(ticket, Ok(pruned.jobs.len() as u64));
     }
 }

@@ -40,7 +40,8 @@ impl Specs {
     }
 }
 
-fn weight(spec: &JobSpec) -> usize {
+/// Approximate bytes of a spec.
+pub(super) fn weight(spec: &JobSpec) -> usize {
     spec.params.as_str().len() + FIXED
 }
 

@@ -117,7 +117,7 @@ impl Kernel {
 
     fn request_on_open(&mut self, task: JobTask, request: JobRequest) {
         match request {
-            JobRequest::Show { to } => self.show(task, to),
+            JobRequest::Show { to } => self.show(&task, to),
             JobRequest::Explain { to } => {
                 let explanation = self.explain(task.id);
                 self.answer(to, explanation);
@@ -138,7 +138,7 @@ impl Kernel {
             JobWork::Request(request) => {
                 let request = request.clone();
                 if let Some(task) = self.find_completed(task) {
-                    self.request_on_completed(task, request);
+                    self.request_on_completed(&task, request);
                 }
             }
             JobWork::Attempt(of, request) => {
@@ -177,7 +177,7 @@ impl Kernel {
         None
     }
 
-    fn request_on_completed(&mut self, task: JobTask, request: JobRequest) {
+    fn request_on_completed(&mut self, task: &JobTask, request: JobRequest) {
         let id = task.id;
         match request {
             JobRequest::Show { to } => self.show(task, to),
@@ -230,8 +230,12 @@ impl Kernel {
             HallRequest::SetType { job_type, config, expected, to } => {
                 self.set_type(job_type, config, expected, to, 0);
             }
-            HallRequest::Types { to } => {
-                let types = self.all_types();
+            HallRequest::Types { after, limit, to } => {
+                let types = self.types(after.as_ref(), limit);
+                self.answer(to, Ok(types));
+            }
+            HallRequest::TypesByName { names, to } => {
+                let types = self.types_by_name(&names);
                 self.answer(to, Ok(types));
             }
             HallRequest::Schedules { to } => {
@@ -249,6 +253,8 @@ impl Kernel {
                 let configs = self.all_queue_configs();
                 self.answer(to, Ok(configs));
             }
+            HallRequest::Retention { to } => self.answer(to, Ok(self.retention())),
+            HallRequest::SetRetention { rule, expected, to } => self.set_retention(rule, expected, to, 0),
             HallRequest::Remove { ids, to } => self.remove(ids, to),
             HallRequest::OpenSession { worker, abilities, accepts, attempts, to } => {
                 self.open_session(&worker, abilities, accepts, &attempts, to);
@@ -261,12 +267,21 @@ impl Kernel {
                 let workers = self.workers_in_use();
                 self.answer(to, Ok(workers));
             }
+            HallRequest::EndWorker { worker, to } => {
+                let ended = self.end_worker(&worker);
+                self.answer(to, Ok(ended));
+            }
+            HallRequest::WorkerConfigs { worker, to } => {
+                let configs = self.worker_configs(worker.as_ref());
+                self.answer(to, Ok(configs));
+            }
+            HallRequest::ChangeWorker { worker, change, to } => self.change_worker(worker, change, to, 0),
             HallRequest::Queue { name, to } => {
                 let queue = self.queue(&name);
                 self.answer(to, Ok(queue));
             }
-            HallRequest::Queues { after, limit, to } => {
-                let queues = self.queue_page(after.as_ref(), limit);
+            HallRequest::Queues { after, scope, limit, to } => {
+                let queues = self.queue_page(after.as_ref(), &scope, limit);
                 self.answer(to, Ok(queues));
             }
         }

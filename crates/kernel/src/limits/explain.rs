@@ -1,18 +1,19 @@
 //! Explains why a job waits for a limit: the owner of the limit, the jobs that use it, and the expected change.
 
-use std::fmt;
-
 use jobhall_core::limits::Limit;
 use jobhall_core::{JobId, Time};
 
-use crate::explain::Why;
+use crate::explain::{Format, Why};
 use crate::jobs::entry::{Entry, Placed};
 use crate::jobs::load::rank;
 use crate::kernel::Kernel;
-use crate::limits::{BucketId, Hindrance, LimitOf};
+use crate::limits::{Bucket, BucketId, Hindrance, LimitOf};
+use crate::matching::board::Rank;
 
 /// Maximum number of jobs named as using a limit.
 const NAMED: usize = 5;
+/// Maximum number of preceding jobs that are counted, and of their classes.
+const COUNTED: usize = 1_000;
 
 /// The limit that a job waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,28 @@ pub struct LimitWhy {
     pub jobs: usize,
     /// What exactly is missing.
     pub missing: Missing,
+    /// The jobs that wait for the limit before this one.
+    pub ahead: Ahead,
+    /// When the rate admits the job after those ahead; none if the limit has no rate.
+    pub start: Option<ExpectedStart>,
+}
+
+/// The jobs that wait for a limit before another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// The number of jobs that were counted.
+    pub jobs: usize,
+    /// Whether there may be more.
+    pub more: bool,
+}
+
+/// When a rate admits a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpectedStart {
+    /// At this time.
+    At(Time),
+    /// Not before this time: other limits apply too, or not all jobs ahead were counted.
+    NotBefore(Time),
 }
 
 /// What a job lacks to pass a limit.
@@ -40,8 +63,8 @@ pub struct LimitWhy {
 pub enum Missing {
     /// Places: other jobs have to end first.
     Places,
-    /// Tokens, which will be available at this time.
-    Tokens(Time),
+    /// Tokens, which will be available later.
+    Tokens,
     /// This job precedes it and does not fit yet.
     Behind(JobId),
 }
@@ -65,11 +88,18 @@ impl Kernel {
     /// Why a job waits in this bucket.
     fn why_bucket(&self, id: JobId, entry: &Entry, at: BucketId) -> Option<LimitWhy> {
         let (of, limit, bucket) = self.admission.limits().look(at)?;
-        let weight = entry.share().get()?.weight;
+        let share = entry.share().get()?;
+        let weight = share.weight;
+        let (ahead, ahead_weight) = self.ahead(bucket, rank(id, entry));
+        let start = bucket.tokens.as_ref().map(|tokens| {
+            let all = u32::try_from(ahead_weight + u64::from(weight)).unwrap_or(u32::MAX);
+            let (now, due) = (self.env.mono().0, tokens.ready_at(all, self.env.mono().0));
+            let at = self.env.wall().plus_ms(due.saturating_sub(now));
+            let alone = share.buckets.len() == 1 && bucket.concurrency.is_none() && !ahead.more;
+            if alone { ExpectedStart::At(at) } else { ExpectedStart::NotBefore(at) }
+        });
         let missing = match self.admission.limits().hindrance(at, rank(id, entry), weight, self.env.mono()) {
-            Some(Hindrance::Tokens(due)) => {
-                Missing::Tokens(self.env.wall().plus_ms(due.0.saturating_sub(self.env.mono().0)))
-            }
+            Some(Hindrance::Tokens(_)) => Missing::Tokens,
             Some(Hindrance::Behind(first)) => Missing::Behind(first),
             Some(Hindrance::Places) | None => Missing::Places,
         };
@@ -83,7 +113,22 @@ impl Kernel {
             by: holders.iter().map(|(id, _)| *id).take(NAMED).collect(),
             jobs: holders.len(),
             missing,
+            ahead,
+            start,
         })
+    }
+
+    /// The jobs that wait for a bucket before this rank, and the sum of their weights. A job that was released and has
+    /// found no vacancy yet is ahead too.
+    fn ahead(&self, bucket: &Bucket, before: Rank) -> (Ahead, u64) {
+        let out = bucket.last_out(COUNTED).filter_map(|id| {
+            let entry = self.jobs.get(id).filter(|entry| entry.placed() == Placed::Ready)?;
+            (rank(id, entry) < before).then_some((id, entry.share().get()?.weight))
+        });
+        let all = bucket.before(before, COUNTED).chain(out).take(COUNTED + 1);
+        let (jobs, weight) = all.fold((0, 0), |(jobs, sum), (_, weight)| (jobs + 1, sum + u64::from(weight)));
+        let more = jobs > COUNTED || bucket.classes() > COUNTED;
+        (Ahead { jobs: jobs.min(COUNTED), more }, weight)
     }
 }
 
@@ -97,47 +142,67 @@ impl LimitWhy {
         }
     }
 
+    /// The weight of the job, if it matters.
+    fn heavy(&self, most: u32) -> String {
+        match self.weight {
+            1 => String::new(),
+            weight if weight > most => {
+                format!("; this job weighs {weight}, more than the limit, so it runs alone")
+            }
+            weight => format!("; this job weighs {weight}"),
+        }
+    }
+
     fn holders(&self) -> String {
+        // The jobs are left out for a caller that may not see them.
+        if self.by.is_empty() {
+            return format!("{} {}", self.jobs, if self.jobs == 1 { "job" } else { "jobs" });
+        }
         let named: Vec<_> = self.by.iter().map(ToString::to_string).collect();
         let more = self.jobs.saturating_sub(self.by.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{} {}{more}", if self.jobs == 1 { "job" } else { "jobs" }, named.join(", "))
     }
 
-    /// Describes it in words; `moment` formats a time.
-    pub fn words(&self, moment: impl Fn(Time) -> String) -> String {
+    /// Describes it in words.
+    #[must_use]
+    pub fn words(&self, format: Format) -> String {
+        format!("{}; {}", self.cause(format), self.line(format))
+    }
+
+    /// The place in line, and the expected start if there is a rate.
+    fn line(&self, format: Format) -> String {
+        let ahead = match self.ahead {
+            Ahead { jobs, more: true } => format!("more than {jobs} jobs are ahead of it"),
+            Ahead { jobs: 0, .. } => "it is next".to_owned(),
+            Ahead { jobs: 1, .. } => "1 job is ahead of it".to_owned(),
+            Ahead { jobs, .. } => format!("{jobs} jobs are ahead of it"),
+        };
+        match self.start {
+            None => ahead,
+            Some(ExpectedStart::At(at)) => format!("{ahead}, expected start {}", (format.time)(at)),
+            Some(ExpectedStart::NotBefore(at)) => {
+                format!("{ahead}, expected start not before {}", (format.time)(at))
+            }
+        }
+    }
+
+    fn cause(&self, format: Format) -> String {
         let name = self.name();
         match (self.missing, self.limit.concurrency, self.limit.rate) {
             (Missing::Places, Some(most), _) => {
-                let heavy = if u64::from(self.weight) > u64::from(most) {
-                    ", more than the limit, so it runs alone"
-                } else {
-                    ""
-                };
                 let (taken, holders) = (self.taken, self.holders());
-                format!(
-                    "{name} allows {most} at once: {taken} taken by {holders}; this job weighs {}{heavy}",
-                    self.weight
-                )
+                format!("{name} allows {most} at once: {taken} taken by {holders}{}", self.heavy(most))
             }
-            (Missing::Tokens(at), _, Some(rate)) => {
-                let per = rate.per_ms;
-                format!(
-                    "{name} allows {} starts in {per} ms: this job can start at {}",
-                    rate.count,
-                    moment(at)
-                )
+            (Missing::Tokens, _, Some(rate)) => {
+                let (starts, per) = (rate.count, (format.duration)(rate.per_ms));
+                let starts = if starts == 1 { "1 start".to_owned() } else { format!("{starts} starts") };
+                format!("{name} allows {starts} per {per}")
             }
             (Missing::Behind(first), ..) => {
                 format!("{name}: job {first} precedes it and does not fit yet")
             }
-            (Missing::Places | Missing::Tokens(_), ..) => format!("{name} was changed a moment ago"),
+            (Missing::Places | Missing::Tokens, ..) => format!("{name} was changed a moment ago"),
         }
-    }
-}
-
-impl fmt::Display for LimitWhy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words(|at| format!("{} ms", at.as_ms())))
     }
 }

@@ -1,6 +1,6 @@
 //! Jobs that avoid the workers that had them before.
 //!
-//! This is a preference: while another matching worker is connected, the job waits for it; if there is none, an
+//! This is a preference: while another matching worker is connected and takes jobs, the job waits for it; if there is none, an
 //! avoided worker gets it immediately. Such a job has a separate class, so that it does not block the jobs behind it.
 
 use std::collections::BTreeSet;
@@ -29,7 +29,8 @@ impl Gate<'_> {
         let avoided = |worker: &WorkerName| avoids.had.contains(worker) || self.has_original(avoids, worker);
         let other = |worker: &WorkerName| !avoided(worker);
         let mut there = self.sessions.values().filter(|session| {
-            session.connected && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
+            session.takes_jobs()
+                && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
         });
         avoided(worker) && there.any(|session| other(&session.worker))
     }
@@ -51,6 +52,14 @@ impl Fleet {
         if spec.avoid {
             self.avoids.entry(id).or_default().had.insert(worker.clone());
         }
+    }
+
+    /// The spec of a job has changed.
+    pub(crate) fn respec(&mut self, id: JobId, spec: &JobSpec) {
+        if !spec.avoid {
+            self.forget_avoids(id);
+        }
+        self.note_copy(id, spec);
     }
 
     /// A copy avoids the worker that holds the original.

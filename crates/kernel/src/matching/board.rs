@@ -101,6 +101,10 @@ impl Paused {
 
 impl Board {
     /// The queues, which count open jobs.
+    pub fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
     pub fn queues_mut(&mut self) -> &mut Queues {
         &mut self.queues
     }

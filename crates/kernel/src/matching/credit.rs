@@ -87,10 +87,11 @@ impl Kernel {
         let profile = state.profile.ok_or(Rejected::NoSuchSession)?;
         state.credit = Some(id);
         state.vacancies.insert(id);
-        let (worker, turn) = (state.worker.clone(), id.0);
+        let (worker, paused, turn) = (state.worker.clone(), state.paused, id.0);
         let lent = state.suspended.len() as u64;
         let (total, taken, pending, until, ended) = (0, 0, 0, None, None);
-        let vacancy = Vacancy { session, profile, worker, total, lent, taken, pending, turn, until, ended };
+        let vacancy =
+            Vacancy { session, profile, worker, total, lent, taken, pending, turn, until, paused, ended };
         self.fleet.vacancies.insert(id, vacancy);
         Ok(id)
     }

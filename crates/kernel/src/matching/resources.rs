@@ -19,7 +19,7 @@ use crate::kernel::{AgendaItem, Kernel};
 use crate::matching::Fleet;
 use crate::matching::avoid::Avoids;
 use crate::matching::board::{ClassId, Line, Rank};
-use crate::matching::session::SessionState;
+use crate::matching::session::{SessionState, Silence};
 
 /// What one claim or attempt has allocated on its worker; none if its job uses nothing.
 pub(crate) type Allocation = Option<Box<(WorkerName, Uses)>>;
@@ -42,6 +42,8 @@ pub struct WorkerUse {
     pub taken: Taken,
     /// The long-waiting job that the worker is reserved for.
     pub reserved_for: Option<JobId>,
+    /// If it has sent no heartbeat for longer than usual.
+    pub silence: Option<Silence>,
 }
 
 /// A reservation for a job that has waited long for more than is free.
@@ -223,6 +225,7 @@ impl Kernel {
             worker: worker.clone(),
             taken: state.taken.clone(),
             reserved_for: state.reserved_for.as_ref().map(|kept| kept.rank.id),
+            silence: self.silence_of(worker),
         };
         self.fleet.workers.iter().map(told).collect()
     }
@@ -239,7 +242,7 @@ impl Kernel {
         let free = |session: &&SessionState| {
             let (worker, suits) = (&session.worker, &line.suits);
             let kept = self.fleet.workers.get(worker).is_some_and(|state| state.reserved_for.is_some());
-            session.connected
+            session.takes_jobs()
                 && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
                 && !kept
                 && self.lacks(worker, &line.demand.uses)
@@ -274,14 +277,15 @@ impl Kernel {
         }
     }
 
-    /// The worker reserved for a job is gone, or came back in sessions that do not match: reserves another one.
+    /// The worker reserved for a job is gone, takes no jobs, or came back in sessions that do not match: reserves
+    /// another one.
     pub(crate) fn keep_elsewhere(&mut self, worker: &WorkerName) {
         let Some(state) = self.fleet.workers.get(worker) else { return };
         let Some(kept) = &state.reserved_for else { return };
         let suits = self.board.line(kept.class).map_or(&[][..], |line| &line.suits);
         let mut sessions = state.sessions.iter().filter_map(|id| self.fleet.sessions.get(id));
         let suited = |profile| suits.binary_search(&profile).is_ok();
-        if sessions.any(|session| session.connected && session.profile.is_some_and(suited)) {
+        if sessions.any(|session| session.takes_jobs() && session.profile.is_some_and(suited)) {
             return;
         }
         let Some(kept) = self.fleet.take_reservation(worker) else { return };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
+use jobhall_core::{AttemptId, JobId, LeaseId, Time, WorkerName};
 
 use crate::api::answer::{Noted, OpenedSession, Rejected};
 use crate::api::effect::{Effect, Ended, SessionId, VacancyId};
@@ -13,6 +13,7 @@ use crate::attempts::timing::Timing;
 use crate::kernel::{JobWork, Kernel};
 use crate::matching::Fleet;
 use crate::matching::board::ProfileId;
+use crate::matching::pause::WorkerConfig;
 use crate::matching::resources::Allocation;
 use crate::upkeep::Deadline;
 
@@ -24,6 +25,12 @@ pub(crate) struct SessionState {
     pub profile: Option<ProfileId>,
     pub until: Mono,
     pub connected: bool,
+    /// Whether its worker is paused.
+    pub paused: bool,
+    /// Whether its worker finishes its jobs and exits.
+    pub draining: bool,
+    /// Whether its connection has ended and no renewal has arrived since.
+    pub away: bool,
     pub attempts: BTreeSet<JobId>,
     pub vacancies: BTreeSet<VacancyId>,
     /// Attempts that wait for jobs: their slots are free.
@@ -32,6 +39,17 @@ pub(crate) struct SessionState {
     pub ready: VecDeque<JobId>,
     /// The vacancy that represents the session's credit, if the worker gave one.
     pub credit: Option<VacancyId>,
+}
+
+/// A worker that has sent no heartbeat for longer than usual.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// The time since its last heartbeat.
+    pub silent_ms: u64,
+    /// When its leases end, unless it returns.
+    pub until: Time,
+    /// The attempts that it holds.
+    pub attempts: Vec<AttemptId>,
 }
 
 /// The session that holds a live attempt, and when to check the attempt.
@@ -48,6 +66,13 @@ pub(crate) struct Hold {
     pub allocation: Allocation,
 }
 
+impl SessionState {
+    /// Whether jobs are assigned to it as soon as it has a free slot.
+    pub fn takes_jobs(&self) -> bool {
+        self.connected && !self.paused && !self.draining
+    }
+}
+
 impl Fleet {
     /// Adds a session of a worker; one without a profile is known only by its leases.
     pub(super) fn add_session(
@@ -57,12 +82,26 @@ impl Fleet {
         profile: Option<ProfileId>,
         until: Mono,
     ) {
-        let connected = profile.is_some();
+        let (connected, away) = (profile.is_some(), profile.is_none());
         let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
         let (suspended, ready, credit) = (BTreeSet::new(), VecDeque::new(), None);
+        let WorkerConfig { paused, draining } = self.config(&worker);
+        let draining = draining.is_some();
         self.workers.entry(worker.clone()).or_default().sessions.insert(id);
-        let state =
-            SessionState { worker, profile, until, connected, attempts, vacancies, suspended, ready, credit };
+        let state = SessionState {
+            worker,
+            profile,
+            until,
+            connected,
+            paused,
+            draining,
+            away,
+            attempts,
+            vacancies,
+            suspended,
+            ready,
+            credit,
+        };
         self.sessions.insert(id, state);
     }
 
@@ -187,14 +226,37 @@ impl Kernel {
         let state = self.fleet.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
         self.deadlines.clear(Deadline::Session(state.until, session));
         state.until = until;
+        state.away = false;
         self.deadlines.set(Deadline::Session(until, session));
         self.resume_ready(session);
         Ok(Noted)
     }
 
+    /// The time since the last heartbeat of a session, and when the session ends; none if it is not silent. Workers
+    /// renew after a third of the lease.
+    pub(crate) fn silence(&self, session: &SessionState) -> Option<(u64, Time)> {
+        let (now, lease_ms) = (self.env.mono(), self.env.config().lease_ms);
+        let left_ms = session.until.0.saturating_sub(now.0);
+        let silent_ms = lease_ms.saturating_sub(left_ms);
+        let is_silent = session.away || silent_ms > lease_ms / 2;
+        is_silent.then(|| (silent_ms, self.env.wall().plus_ms(left_ms)))
+    }
+
+    /// The same of a worker: none if one of its sessions is not silent.
+    pub(crate) fn silence_of(&self, worker: &WorkerName) -> Option<Silence> {
+        let sessions = &self.fleet.worker(worker)?.sessions;
+        let sessions: Vec<_> = sessions.iter().filter_map(|id| self.fleet.session(*id)).collect();
+        let silences: Option<Vec<_>> = sessions.iter().map(|session| self.silence(session)).collect();
+        let (silent_ms, until) = silences?.into_iter().min()?;
+        let attempt = |id: &JobId| Some(AttemptId { job: *id, claim: self.jobs.get(*id)?.status.claim() });
+        let attempts = sessions.iter().flat_map(|session| &session.attempts).filter_map(attempt).collect();
+        Some(Silence { silent_ms, until, attempts })
+    }
+
     pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Noted, Rejected> {
         let state = self.fleet.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
         state.connected = false;
+        state.away = true;
         let worker = state.worker.clone();
         for vacancy in state.vacancies.clone() {
             self.end_vacancy(vacancy, Ended::Gone);
@@ -207,6 +269,15 @@ impl Kernel {
         self.disconnect(session)?;
         self.end_session(session);
         Ok(Noted)
+    }
+
+    /// Ends all sessions of a worker.
+    pub(crate) fn end_worker(&mut self, worker: &WorkerName) -> Noted {
+        let sessions = self.fleet.worker(worker).map(|state| state.sessions.clone());
+        for session in sessions.into_iter().flatten() {
+            self.end_session(session);
+        }
+        Noted
     }
 
     /// Ends a session and all its leases.

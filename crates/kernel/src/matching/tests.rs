@@ -29,8 +29,8 @@ pub(super) fn add_session(fleet: &mut Fleet, session: u64, name: &str, profile: 
 
 fn vacancy(total: i64, lent: u64, taken: u64, pending: u64) -> Vacancy {
     let (session, profile, worker) = (SessionId(1), profiles()[0], worker("a"));
-    let (turn, until, ended) = (7, None, None);
-    Vacancy { session, profile, worker, total, lent, taken, pending, turn, until, ended }
+    let (turn, until, paused, ended) = (7, None, false, None);
+    Vacancy { session, profile, worker, total, lent, taken, pending, turn, until, paused, ended }
 }
 
 /// Session 1 of worker a with a credit of this many slots, which is parked, and which holds jobs 1 and 2.

@@ -42,6 +42,8 @@ pub(crate) struct Vacancy {
     pub turn: u64,
     /// When it expires; none for the credit of a session, which expires with the session.
     pub until: Option<Mono>,
+    /// Whether its worker is paused: it takes no jobs until the worker is resumed.
+    pub paused: bool,
     /// Why it takes no more jobs.
     pub ended: Option<Ended>,
 }
@@ -49,6 +51,11 @@ pub(crate) struct Vacancy {
 impl Vacancy {
     /// Number of jobs it can take now.
     pub fn free(&self) -> u64 {
+        if self.paused { 0 } else { self.room() }
+    }
+
+    /// Number of free slots, whether or not new jobs can take them.
+    pub fn room(&self) -> u64 {
         let free =
             self.total.saturating_add_unsigned(self.lent).saturating_sub_unsigned(self.taken + self.pending);
         if self.ended.is_some() { 0 } else { u64::try_from(free).unwrap_or(0) }
@@ -128,10 +135,21 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::NoSuchSession));
         };
         state.vacancies.insert(id);
-        let (worker, total, turn) = (state.worker.clone(), i64::from(slots), id.0);
+        let (worker, paused, total, turn) = (state.worker.clone(), state.paused, i64::from(slots), id.0);
         let (lent, taken, pending, until_then, ended) = (0, 0, 0, Some(until), None);
-        let vacancy =
-            Vacancy { session, profile, worker, total, lent, taken, pending, turn, until: until_then, ended };
+        let vacancy = Vacancy {
+            session,
+            profile,
+            worker,
+            total,
+            lent,
+            taken,
+            pending,
+            turn,
+            until: until_then,
+            paused,
+            ended,
+        };
         self.fleet.vacancies.insert(id, vacancy);
         self.deadlines.set(Deadline::Vacancy(until, id));
         self.answer(ticket, Ok(id));

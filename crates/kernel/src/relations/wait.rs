@@ -322,7 +322,7 @@ impl Kernel {
     fn can_resume(&self, session: SessionId, id: JobId) -> bool {
         let Some(state) = self.fleet.session(session).filter(|state| state.connected) else { return false };
         let credit = state.credit.and_then(|credit| self.fleet.vacancy(credit));
-        let slot = credit.is_none_or(|credit| credit.free() > 0);
+        let slot = credit.is_none_or(|credit| credit.room() > 0);
         slot && state.ready.contains(&id) && self.leaves_uses(state, id) && self.borrower(id).is_none()
     }
 

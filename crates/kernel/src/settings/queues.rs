@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{QueueConfig, QueueName};
+use jobhall_core::{QueueConfig, QueueConfigError, QueueName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::api::answer::Rejected;
@@ -63,6 +63,11 @@ impl Kernel {
             _ => {}
         }
         let config = config.unwrap_or_default();
+        let (old, new) =
+            (before.map(|(_, config)| config.retention()).unwrap_or_default(), config.retention());
+        self.settings.counted_queues += usize::from(new.keep_count.is_some());
+        self.settings.counted_queues -= usize::from(old.keep_count.is_some());
+        self.rule_changed(old, new, true);
         self.apply_limits(&LimitOf::Queue(name), &config.limits, config.paused, known);
     }
 
@@ -126,6 +131,15 @@ impl Kernel {
             }
         }
         self.set_queue(queue, config, expected, ticket, rounds + 1);
+    }
+}
+
+impl From<QueueConfigError> for Rejected {
+    fn from(error: QueueConfigError) -> Rejected {
+        match error {
+            QueueConfigError::Limits(error) => Rejected::Limit(error),
+            QueueConfigError::Retention(error) => error.into(),
+        }
     }
 }
 

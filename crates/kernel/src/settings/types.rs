@@ -1,6 +1,5 @@
-//! Settings, kept in memory and in the store.
+//! The configuration of types, kept in memory and in the store.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use jobhall_core::{TypeConfig, TypeConfigError, TypeName};
@@ -11,6 +10,10 @@ use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::limits::LimitOf;
+use crate::settings::{Settings, TYPES};
+
+/// A type, the revision of its configuration (0: not configured) and the configuration.
+pub type KnownType = (TypeName, u32, TypeConfig);
 
 /// A change of a type's configuration in flight.
 #[derive(Debug)]
@@ -30,23 +33,27 @@ impl Kernel {
         known.unwrap_or_else(|| Arc::new(TypeConfig::of(job_type)))
     }
 
-    /// The known types: those configured, or with a submitted job.
-    pub fn types(&self) -> Vec<TypeName> {
-        let mut types: Vec<_> = self.settings.types.keys().cloned().collect();
-        types.sort();
-        types
+    /// Known types by name, after this one: those configured, and those used recently.
+    pub fn types(&self, after: Option<&TypeName>, limit: usize) -> Vec<KnownType> {
+        let all = self.settings.types.keys().chain(self.settings.used.iter().map(|(name, ())| name));
+        let mut names: Vec<_> = all.filter(|name| after.is_none_or(|after| *name > after)).collect();
+        if limit < names.len() {
+            names.select_nth_unstable(limit);
+            names.truncate(limit);
+        }
+        names.sort();
+        names.into_iter().filter_map(|name| self.known_type(name)).collect()
     }
 
-    /// The same with revisions and contents.
-    pub(crate) fn all_types(&self) -> Vec<(TypeName, u32, TypeConfig)> {
-        let mut types: Vec<_> = self
-            .settings
-            .types
-            .iter()
-            .map(|(name, (rev, config))| (name.clone(), *rev, (**config).clone()))
-            .collect();
-        types.sort_by(|one, other| one.0.cmp(&other.0));
-        types
+    /// The known ones among these types.
+    pub(crate) fn types_by_name(&self, names: &[TypeName]) -> Vec<KnownType> {
+        names.iter().filter_map(|name| self.known_type(name)).collect()
+    }
+
+    fn known_type(&self, name: &TypeName) -> Option<KnownType> {
+        let Settings { types, used, .. } = &self.settings;
+        let rev = types.get(name).map(|(rev, _)| *rev).or_else(|| used.contains(name).then_some(0))?;
+        Some((name.clone(), rev, (*self.type_config(name)).clone()))
     }
 
     pub(crate) fn learn_type(&mut self, setting: &Setting, known: bool) -> Result<(), StoreError> {
@@ -59,13 +66,36 @@ impl Kernel {
         Ok(())
     }
 
+    /// At start: forgets types whose stored configuration is the default. Earlier versions stored every used type. Returns
+    /// the writes that remove them from the store.
+    pub fn forget_default_types(&mut self) -> Vec<SettingWrite> {
+        let types = self.settings.types.iter();
+        let defaults = types.filter(|(name, (_, config))| **config == TypeConfig::of(name));
+        let mut defaults: Vec<_> = defaults.map(|(name, (rev, _))| (name.clone(), *rev)).collect();
+        defaults.sort();
+        for (name, _) in &defaults {
+            self.settings.types.remove(name);
+            self.settings.used(name);
+        }
+        defaults.iter().map(|(name, rev)| write(name, *rev, None)).collect()
+    }
+
     /// Stores the configuration of a type in memory, and applies it.
     fn keep_type(&mut self, name: TypeName, rev: u32, config: Option<TypeConfig>, known: bool) {
         let config = config.map(Arc::new);
-        match &config {
+        let before = match &config {
             Some(config) => self.settings.types.insert(name.clone(), (rev, config.clone())),
             None => self.settings.types.remove(&name),
         };
+        let rule = |config: &Option<Arc<TypeConfig>>| {
+            config.as_ref().map(|config| config.retention()).unwrap_or_default()
+        };
+        self.rule_changed(
+            rule(&before.map(|(_, config)| config)),
+            rule(&config),
+            self.settings.counts_queues(),
+        );
+        self.settings.used.pop(&name);
         let (limits, paused) =
             config.as_ref().map_or((&[][..], false), |config| (&config.limits, config.paused));
         self.apply_limits(&LimitOf::Type(name), limits, paused, known);
@@ -79,8 +109,8 @@ impl Kernel {
         ticket: Ticket<u32>,
         rounds: u8,
     ) {
-        if let Err(error) = config.as_ref().map_or(Ok(()), TypeConfig::check) {
-            return self.answer(ticket, Err(error.into()));
+        if let Err(rejected) = self.check_type(&job_type, config.as_ref()) {
+            return self.answer(ticket, Err(rejected));
         }
         if rounds > ROUNDS {
             return self.answer(ticket, Err(Rejected::Contended));
@@ -90,12 +120,24 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::Changed { job_type, rev }));
         }
         if config.is_none() && rev == 0 {
+            self.settings.used.pop(&job_type);
             return self.answer(ticket, Ok(0));
         }
         let unit = Unit { settings: vec![write(&job_type, rev, config.as_ref())], ..Unit::default() };
         let rev = if config.is_some() { rev + 1 } else { 0 };
         let pending = SettingPending { job_type, rev, config, expected, ticket, rounds };
         self.send(unit, Pending::Setting(Box::new(pending)));
+    }
+
+    fn check_type(&self, job_type: &TypeName, config: Option<&TypeConfig>) -> Result<(), Rejected> {
+        config.map_or(Ok(()), TypeConfig::check)?;
+        let types = &self.settings.types;
+        let given = types.len() + usize::from(!types.contains_key(job_type));
+        if config.is_some() && given > TYPES {
+            let (given, most) = (given as u64, TYPES as u64);
+            return Err(Rejected::Bound { field: "configured types", given, least: 0, most });
+        }
+        Ok(())
     }
 
     pub(crate) fn setting_stored(&mut self, pending: SettingPending) {
@@ -130,6 +172,7 @@ impl From<TypeConfigError> for Rejected {
             TypeConfigError::Retry(error) => Rejected::Retry(error),
             TypeConfigError::Timeouts(error) => Rejected::Timeouts(error),
             TypeConfigError::Limits(error) => Rejected::Limit(error),
+            TypeConfigError::Retention(error) => error.into(),
             TypeConfigError::Outside { field, given, most } => {
                 Rejected::Bound { field, given, least: 0, most }
             }
@@ -141,15 +184,4 @@ fn write(job_type: &TypeName, expected: u32, config: Option<&TypeConfig>) -> Set
     let value =
         config.map(|config| serde_json::to_string(config).expect("a type's configuration is plain data"));
     SettingWrite { kind: SettingKind::Type, name: job_type.as_str().to_owned(), expected, value }
-}
-
-/// Registers a type when a job of it is first submitted.
-pub(crate) fn first_use<'a>(
-    types: &HashMap<TypeName, (u32, Arc<TypeConfig>)>,
-    used: impl Iterator<Item = &'a TypeName>,
-) -> Vec<SettingWrite> {
-    let mut new: Vec<&TypeName> = used.filter(|job_type| !types.contains_key(job_type)).collect();
-    new.sort();
-    new.dedup();
-    new.into_iter().map(|job_type| write(job_type, 0, Some(&TypeConfig::of(job_type)))).collect()
 }

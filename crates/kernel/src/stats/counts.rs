@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jobhall_core::{JobStatus, Outcome, QueueName, State, Step, Time, WorkerName};
+use jobhall_core::{JobStatus, Outcome, QueueName, Scope, State, Step, Time, TypeName, WorkerName};
 
 use crate::api::time::Now;
 use crate::kernel::Kernel;
@@ -15,6 +15,9 @@ use crate::upkeep;
 
 /// Number of queues named in [`Counts`]; the others are added up.
 pub const NAMED_QUEUES: usize = 100;
+
+/// Number of types named in [`Counts::kept`].
+pub const KEPT_TYPES: usize = 10;
 
 /// How long a failed write is reported. An idle kernel, which writes nothing, would otherwise never be healthy again.
 pub const TROUBLE_MS: u64 = 10_000;
@@ -90,6 +93,9 @@ pub struct Counts {
     pub commit: Histogram,
     /// The workers.
     pub workforce: Workforce,
+    /// The number of completed jobs that are stored, and the types with most of them, at most [`KEPT_TYPES`]; none until
+    /// they are counted.
+    pub kept: Option<(u64, Vec<(TypeName, u64)>)>,
     /// Why the last write to the store failed; none if it did not, or that was [a while](TROUBLE_MS) ago.
     pub storage_trouble: Option<String>,
 }
@@ -145,13 +151,13 @@ impl Totals {
     pub fn stepped(&mut self, step: &Step) {
         let ended = match (&step.past, step.status.state.lease(), step.status.state.ended_at()) {
             (Some(past), ..) => {
-                Some((past.outcome, past.accepted_at.unwrap_or(past.assigned_at), past.ended_at))
+                let begun = past.started_at.or(past.accepted_at).unwrap_or(past.assigned_at);
+                Some((past.outcome, begun, past.ended_at))
             }
-            (None, Some(lease), Some(ended_at)) => step
-                .status
-                .state
-                .outcome()
-                .map(|outcome| (outcome, lease.accepted_at.unwrap_or(lease.assigned_at), ended_at)),
+            (None, Some(lease), Some(ended_at)) => {
+                let begun = lease.started_at.or(lease.accepted_at).unwrap_or(lease.assigned_at);
+                step.status.state.outcome().map(|outcome| (outcome, begun, ended_at))
+            }
             _ => None,
         };
         if let Some((outcome, from, to)) = ended {
@@ -175,6 +181,7 @@ impl Kernel {
         let (queues, others) = self.board.queues_mut().longest_known(NAMED_QUEUES);
         let mut open = others.clone();
         queues.iter().for_each(|(_, tally)| open.add(tally));
+        let kept = self.kept(KEPT_TYPES);
         let totals = self.jobs.totals_mut();
         Counts {
             open,
@@ -189,14 +196,20 @@ impl Kernel {
             run: totals.run.clone(),
             commit: totals.commit.clone(),
             workforce: self.workforce(),
+            kept,
             storage_trouble: self.fresh_trouble(),
         }
     }
 
-    /// Queues by name, after this one.
-    pub(crate) fn queue_page(&mut self, after: Option<&QueueName>, limit: usize) -> Vec<(QueueName, Tally)> {
+    /// Queues of a scope by name, after this one.
+    pub(crate) fn queue_page(
+        &mut self,
+        after: Option<&QueueName>,
+        scope: &Scope,
+        limit: usize,
+    ) -> Vec<(QueueName, Tally)> {
         upkeep::make_due(self);
-        self.board.queues_mut().page(after, limit)
+        self.board.queues_mut().page(after, scope, limit)
     }
 
     /// One queue, if it is known, and the workers that could take its jobs.
@@ -209,7 +222,7 @@ impl Kernel {
     fn takers(&self, queue: QueueId) -> Takers {
         let suiting = self.board.suiting(queue);
         let suits = |profile: ProfileId| suiting.contains(&profile);
-        let sessions = self.fleet.sessions().filter(|session| session.connected);
+        let sessions = self.fleet.sessions().filter(|session| session.takes_jobs());
         let workers: BTreeSet<_> = sessions
             .filter(|session| session.profile.is_some_and(suits))
             .map(|session| &session.worker)

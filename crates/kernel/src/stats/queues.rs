@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
-use jobhall_core::{JobStatus, QueueName, StateName, Time};
+use jobhall_core::{JobStatus, QueueName, Scope, StateName, Time};
 
 /// States that are not terminal: the first of [`StateName::ALL`].
 const PENDING: usize = 8;
@@ -168,11 +168,12 @@ impl Queues {
         self.places[at].as_ref().map(|queue| (QueueId::new(at), queue.look()))
     }
 
-    /// Queues by name, after this one.
-    pub fn page(&self, after: Option<&QueueName>, limit: usize) -> Vec<(QueueName, Tally)> {
+    /// Queues of a scope by name, after this one.
+    pub fn page(&self, after: Option<&QueueName>, scope: &Scope, limit: usize) -> Vec<(QueueName, Tally)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let named = self.ids.range::<QueueName, _>((from, Bound::Unbounded)).take(limit);
-        named.filter_map(|(name, &at)| Some((name.clone(), self.places[at].as_ref()?.look()))).collect()
+        let named = self.ids.range::<QueueName, _>((from, Bound::Unbounded));
+        let reached = named.filter(|(name, _)| scope.reaches(name.as_str())).take(limit);
+        reached.filter_map(|(name, &at)| Some((name.clone(), self.places[at].as_ref()?.look()))).collect()
     }
 
     /// The queues that have been known longest, at most this many, and all others together.
@@ -220,7 +221,7 @@ mod tests {
         assert!(queues.tally(&name("red")).is_none());
         let blue = queues.enter(&name("blue"));
         assert_eq!(blue, red, "its place is used again");
-        assert_eq!(queues.page(None, 10), [(name("blue"), Tally::default())]);
+        assert_eq!(queues.page(None, &Scope::default(), 10), [(name("blue"), Tally::default())]);
     }
 
     #[test]

@@ -78,6 +78,7 @@ impl Kernel {
 
     /// Checks the relations of a plan's jobs. Returns the plan, unless it is rejected or has to wait for a read.
     pub(super) fn survey(&mut self, plan: Plan) -> Option<Plan> {
+        let plan = self.read_joined(plan)?;
         if !plan.related || matches!(plan.reply_to, ReplyTo::Fill(..)) {
             return Some(plan);
         }
@@ -152,7 +153,10 @@ impl Kernel {
     /// A copy refers to an open job of the same group, if it has a group, and not to another copy there.
     fn check_copy(&self, wanted: &NewJob, of: JobId) -> Result<(), Rejected> {
         let no = |why| Err(Rejected::NotInGroup { field: "copy_of", why });
-        let Some(entry) = self.jobs.get(of) else { return no("there is no such open job") };
+        let reached = |id| self.check_target(wanted, id).is_ok();
+        let Some(entry) = self.jobs.get(of).filter(|_| reached(of)) else {
+            return no("there is no such open job");
+        };
         match entry.member() {
             Some(part) if Some(part.group) != wanted.group => no("the job is in another group"),
             Some(part) if part.root != of => no("the job is a copy itself"),

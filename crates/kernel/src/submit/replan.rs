@@ -30,6 +30,7 @@ impl Kernel {
                     return Some(Err(refused));
                 }
                 let submitted = Submitted { id: job.id, disposition: Disposition::Reused };
+                plan.joined.insert(job.id, Some(job.spec.params.clone()));
                 plan.set(id, ItemAction::Answered(submitted));
             }
             Conflict::KeyHeld { id, job } => {
@@ -46,7 +47,7 @@ impl Kernel {
             Conflict::Stale { id, job } => self.learn(id, job),
             Conflict::Successor { id, job } => self.learn_successor(id, job),
             Conflict::NotJoinable(group) => return Some(Err(Rejected::GroupClosed(group))),
-            Conflict::Group { .. } => {}
+            Conflict::Group { .. } | Conflict::Record { .. } => {}
         }
         None
     }
@@ -82,8 +83,12 @@ impl Kernel {
         let wanted = &plan.submit.jobs[position];
         match wanted.on_duplicate {
             OnDuplicate::Join => {
+                if let Err(refused) = self.check_target(wanted, last) {
+                    return Some(Err(refused));
+                }
                 let sub_job = plan.call.is_none() && held_by.id == last && held_by.spec.parent.is_some();
                 plan.wanted.extend((sub_job && !plan.wanted.contains(&last)).then_some(last));
+                self.note_joined(plan, held_by, last);
                 plan.set(id, ItemAction::Answered(Submitted { id: last, disposition: Disposition::Joined }));
             }
             OnDuplicate::Reject => {

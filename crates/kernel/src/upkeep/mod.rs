@@ -6,11 +6,14 @@ mod attempts;
 mod blocks;
 mod due;
 mod external;
+mod floors;
+mod kept;
 mod limits;
 mod recovery;
 mod releases;
 mod retention;
 mod schedules;
+mod segments;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -32,6 +35,7 @@ use crate::kernel::Kernel;
 use crate::matching::board::ClassId;
 
 pub(crate) use due::run as make_due;
+pub(crate) use kept::CountOf;
 
 /// A point in time on one of the two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

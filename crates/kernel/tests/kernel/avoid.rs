@@ -2,7 +2,7 @@
 
 use crate::rig::{Hall, failed, job, tries, worker};
 use jobhall_core::{Backoff, JobId, NewJob, RetryPolicy, StateName};
-use jobhall_kernel::{Answer, Assignment, Config, Noted, Request, SessionId, Why};
+use jobhall_kernel::{Answer, Assignment, Config, Edit, Noted, Request, SessionId, Why};
 
 /// Retried at once, elsewhere if possible.
 fn avoiding() -> NewJob {
@@ -145,4 +145,69 @@ fn a_copy_avoids_whoever_has_the_original() {
     assert!(hall.assignments().is_empty(), "not to the one that is at it");
     hall.ask(Request::Credit { session: b, total: 1 }).unwrap();
     assert_eq!(one(&mut hall, &[(b, "b")]).1.attempt.job, copy);
+}
+
+fn edit_avoid(hall: &mut Hall, id: JobId, avoid: bool) {
+    let edit = Edit { avoid: Some(avoid), ..Edit::default() };
+    hall.ask(Request::Edit { id, edit: Box::new(edit) }).unwrap();
+}
+
+#[test]
+fn ground_9_an_edit_that_stops_avoiding_takes_effect_at_once() {
+    let mut hall = Hall::new();
+    let a = credit(&mut hall, "a");
+    let id = hall.submit(avoiding()).unwrap().id;
+    let given = one(&mut hall, &[(a, "a")]);
+    hall.worker("b", "");
+    fail(&mut hall, &given);
+    assert!(hall.assignments().is_empty(), "it waits for b");
+    edit_avoid(&mut hall, id, false);
+    assert_eq!(one(&mut hall, &[(a, "a")]).1.attempt.job, id);
+}
+
+#[test]
+fn ground_9_an_edit_that_begins_to_avoid_counts_attempts_before_it() {
+    for restart in [false, true] {
+        let mut hall = Hall::new();
+        let a = credit(&mut hall, "a");
+        let retry = RetryPolicy { backoff: Backoff::Constant { ms: 5_000 }, ..tries(5).unwrap() };
+        let plain = NewJob { avoid: false, retry: Some(retry), ..avoiding() };
+        let id = hall.submit(plain).unwrap().id;
+        let given = one(&mut hall, &[(a, "a")]);
+        fail(&mut hall, &given);
+        edit_avoid(&mut hall, id, true);
+        if restart {
+            hall = hall.restart(Config::default());
+            credit(&mut hall, "a");
+        }
+        let b = hall.worker("b", "");
+        hall.pass(5_000);
+        assert!(hall.assignments().is_empty(), "a had it before the edit, restart: {restart}");
+        hall.ask(Request::Credit { session: b, total: 1 }).unwrap();
+        assert_eq!(one(&mut hall, &[(b, "b")]).1.attempt.job, id);
+    }
+}
+
+#[test]
+fn audit_m4_a_restart_remembers_all_who_had_it() {
+    let mut hall = Hall::new();
+    let retry = RetryPolicy { backoff: Backoff::Constant { ms: 0 }, ..tries(9).unwrap() };
+    let id = hall.submit(NewJob { retry: Some(retry), ..avoiding() }).unwrap().id;
+    let names = ["a", "b", "c", "d", "e", "f"];
+    for name in names {
+        let session = credit(&mut hall, name);
+        let given = one(&mut hall, &[(session, name)]);
+        // Another one is there, so that it does not go back at once.
+        hall.worker("other", "");
+        fail(&mut hall, &given);
+        hall.ask(Request::CloseSession { session }).unwrap();
+    }
+    let mut hall = hall.restart(Config::default());
+    let other = hall.worker("other", "");
+    for name in names {
+        credit(&mut hall, name);
+    }
+    assert!(hall.assignments().is_empty(), "all of them had it");
+    hall.ask(Request::Credit { session: other, total: 1 }).unwrap();
+    assert_eq!(one(&mut hall, &[(other, "other")]).1.attempt.job, id);
 }

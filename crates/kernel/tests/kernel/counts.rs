@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::needs::Needs;
-use jobhall_core::{JobId, NewJob, OnDuplicate, Outcome, QueueName, StateName, Time};
+use jobhall_core::{JobId, NewJob, OnDuplicate, Outcome, QueueName, Scope, StateName, Time};
 use jobhall_kernel::{Answer, Assignment, Config, Counts, Rates, Request, TROUBLE_MS, Tally};
 use jobhall_store::CommitError;
 
@@ -224,7 +224,7 @@ fn beyond_a_hundred_queues_the_rest_is_told_together() {
     let oldest = |tally: &Tally| hall.now.wall.since(tally.oldest_ready.unwrap());
     assert_eq!((oldest(&counted.open), oldest(&counted.others)), (130, 30));
     let page = |hall: &mut Hall, after: Option<&str>, limit| match hall
-        .ask(Request::Queues { after: after.map(queue), limit })
+        .ask(Request::Queues { after: after.map(queue), scope: Scope::default(), limit })
         .unwrap()
     {
         Answer::Queues(found) => found.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>(),

@@ -73,7 +73,7 @@ fn supersede_waits_for_the_end_of_a_leased_job() {
     assert_eq!(hall.state(second), StateName::Cancelled, "a newer one replaces the one that waits");
     assert_eq!(hall.state(third), StateName::Blocked);
     let joined = hall.submit(keyed("t", "k")).unwrap();
-    assert_eq!(disposition(joined, third), Disposition::Joined, "join joins the one that waits");
+    assert_eq!(disposition(joined, third), Disposition::JoinedOther, "join joins the one that waits");
     let session = hall.worker("w2", "");
     hall.vacancy(session, 5);
     assert!(hall.assignments().is_empty(), "two never overlap");
@@ -136,7 +136,7 @@ fn run_again_on_a_successor_marks_it_and_it_stays_in_line() {
         let again = hall.submit(on(OnDuplicate::RunAgain, params)).unwrap();
         assert_eq!(disposition(again, second), Disposition::Again);
     }
-    assert_eq!(disposition(hall.submit(keyed("t", "k")).unwrap(), second), Disposition::Joined);
+    assert_eq!(disposition(hall.submit(on(OnDuplicate::Join, "2.0")).unwrap(), second), Disposition::Joined);
     hall.report("w", &held, passed()).unwrap();
     let next = hall.take_one("w2");
     assert_eq!((next.attempt.job, next.spec.params.as_str()), (second, "2"));
@@ -224,6 +224,62 @@ fn many_jobs_are_made_all_or_nothing() {
 }
 
 #[test]
+fn a_join_says_whether_the_params_differ_as_values() {
+    let mut hall = Hall::new();
+    let first = hall.submit(on(OnDuplicate::Join, r#"{"a":1,"b":[2]}"#)).unwrap().id;
+    for (params, expected) in [
+        (r#"{ "b": [2.0], "a": 1e0 }"#, Disposition::Joined),
+        (r#"{"a":1,"b":[2,3]}"#, Disposition::JoinedOther),
+        ("{}", Disposition::JoinedOther),
+    ] {
+        let joined = hall.submit(on(OnDuplicate::Join, params)).unwrap();
+        assert_eq!(disposition(joined, first), expected, "{params}");
+    }
+    assert_eq!(hall.show(first).job.spec.params.as_str(), r#"{"a":1,"b":[2]}"#);
+    assert_eq!(hall.store.all_jobs().len(), 1);
+}
+
+#[test]
+fn each_job_of_a_submit_says_whether_its_params_differ() {
+    let mut hall = Hall::new();
+    hall.submit(on(OnDuplicate::Join, "1")).unwrap();
+    let like = |key: &str, params: &str| NewJob { params: Json::params(params).unwrap(), ..keyed("t", key) };
+    let jobs = vec![
+        like("k", "1"),
+        like("k", "2"),
+        like("new", "1"),
+        like("new", "2"),
+        like("new", "1.0"),
+        job("t"),
+    ];
+    let answers = hall.submit_all(jobs).unwrap();
+    let differ: Vec<_> = answers.iter().map(|answer| answer.disposition.params_differ()).collect();
+    assert_eq!(differ, [false, true, false, true, false, false]);
+    let jobs = vec![like("k", "2"), like("k", "2"), like("k", "1")];
+    let answers = hall.submit_all(jobs).unwrap();
+    let differ: Vec<_> = answers.iter().map(|answer| answer.disposition.params_differ()).collect();
+    assert_eq!(
+        differ,
+        [true, true, false],
+        "compared with the job that is joined, not with the first of them"
+    );
+}
+
+#[test]
+fn the_params_of_a_joined_successor_are_read_if_they_are_not_in_memory() {
+    let config = || Config { spec_bytes: 0, ..Config::default() };
+    let mut hall = Hall::with(config());
+    hall.submit(on(OnDuplicate::Join, "1")).unwrap();
+    hall.take_one("w");
+    let second = hall.submit(on(OnDuplicate::Supersede, "2")).unwrap().id;
+    let mut hall = hall.restart(config());
+    for (params, expected) in [("2", Disposition::Joined), ("1", Disposition::JoinedOther)] {
+        let joined = hall.submit(on(OnDuplicate::Join, params)).unwrap();
+        assert_eq!(disposition(joined, second), expected, "{params}");
+    }
+}
+
+#[test]
 fn one_key_twice_in_a_submit_must_join() {
     let mut hall = Hall::new();
     let supersede = NewJob { on_duplicate: OnDuplicate::Supersede, ..keyed("t", "k") };
@@ -268,6 +324,12 @@ fn a_repeated_idempotency_key_answers_alike_even_if_everything_was_joined() {
     assert_eq!(hall.ask(named("a", 1, vec![keyed("t", "k")])), joined);
     hall.cancel(holder).unwrap();
     assert_eq!(hall.ask(named("a", 1, vec![keyed("t", "k")])), joined, "as at first, though it has ended");
+    let holder = hall.submit(keyed("t", "k")).unwrap().id;
+    let other = || vec![on(OnDuplicate::Join, "2")];
+    let joined = Ok(Answer::Submitted(vec![Submitted { id: holder, disposition: Disposition::JoinedOther }]));
+    assert_eq!(hall.ask(named("b", 1, other())), joined);
+    hall.cancel(holder).unwrap();
+    assert_eq!(hall.ask(named("b", 1, other())), joined, "other params are still said to differ");
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn queue(name: &str) -> QueueName {
 }
 
 fn pause_queue(hall: &mut Hall, name: &str, paused: bool) {
-    let config = Some(QueueConfig { paused, limits: Vec::new() });
+    let config = Some(QueueConfig { paused, ..QueueConfig::default() });
     hall.ask(Request::SetQueue { queue: queue(name), config, expected: None }).unwrap();
 }
 
@@ -245,7 +245,7 @@ fn a_pause_that_comes_with_other_limits_lets_nothing_slip_through() {
     let mut hall = Hall::new();
     let limits = |most| vec![Limit { by: None, concurrency: Some(most), rate: None }];
     let set = |hall: &mut Hall, paused, limits| {
-        let config = Some(QueueConfig { paused, limits });
+        let config = Some(QueueConfig { paused, limits, ..QueueConfig::default() });
         hall.ask(Request::SetQueue { queue: queue("default"), config, expected: None }).unwrap();
     };
     set(&mut hall, false, limits(1));

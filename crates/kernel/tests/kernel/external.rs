@@ -142,7 +142,7 @@ fn h10_nobody_telling_in_time_is_a_time_out_over_restarts_too() {
     assert_eq!(hall.state(id), StateName::Waiting);
     hall.pass(1);
     assert_eq!(hall.state(id), StateName::Retrying);
-    let past = &hall.show(id).past[0];
+    let past = &hall.past(id)[0];
     assert_eq!((past.outcome, past.failure.reason.as_str()), (Outcome::TimedOut, "timed_out"));
 }
 

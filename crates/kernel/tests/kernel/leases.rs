@@ -179,7 +179,7 @@ fn three_lost_leases_crash_a_job() {
     let shown = hall.show(id);
     assert_eq!(shown.job.status.state.error().unwrap().reason, "too_many_lost_leases");
     assert_eq!((shown.job.status.attempt, shown.job.status.lost), (3, 3));
-    let outcomes: Vec<_> = shown.past.iter().map(|past| past.outcome).collect();
+    let outcomes: Vec<_> = hall.past(id).iter().map(|past| past.outcome).collect();
     assert_eq!(outcomes, [Outcome::Lost, Outcome::Lost]);
 }
 
@@ -427,5 +427,27 @@ fn a_job_that_ends_while_it_is_being_read_is_shown_all_the_same() {
     hall.let_through();
     assert_eq!(hall.answers.remove(&cancel), Some(Ok(Answer::State(StateName::Cancelled))));
     let Some(Ok(Answer::Shown(shown))) = hall.answers.remove(&show) else { panic!("not shown") };
-    assert_eq!((shown.job.status.state.name(), shown.past.len()), (StateName::Cancelled, 1));
+    assert_eq!((shown.job.status.state.name(), hall.past(id).len()), (StateName::Cancelled, 1));
+}
+
+#[test]
+fn audit_l7_all_leases_of_a_worker_end_at_once() {
+    let mut hall = Hall::new();
+    for _ in 0..4 {
+        hall.submit(job("t")).unwrap();
+    }
+    let (held, other) = (hall.take_one("w"), hall.take_one("other"));
+    hall.accept("w", &held).unwrap();
+    let second = hall.take_one("w");
+    let mut hall = hall.restart(Config::default());
+    // After a restart one lease is known only by its row, and one was brought by the worker.
+    hall.come_back("w", &[&second]);
+    hall.come_back("other", &[&other]);
+    let last = hall.take_one("w");
+    hall.ask(Request::EndWorker { worker: worker("w") }).unwrap();
+    for lost in [&held, &second, &last] {
+        assert_eq!(hall.report("w", lost, passed()), Err(Rejected::LeaseLost(lost.attempt)));
+    }
+    assert_eq!(hall.state(other.attempt.job), StateName::Accepted, "another worker keeps its lease");
+    hall.ask(Request::EndWorker { worker: worker("unknown") }).unwrap();
 }

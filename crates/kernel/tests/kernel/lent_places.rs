@@ -221,7 +221,7 @@ fn a_place_that_comes_back_to_its_lender_through_a_lost_job_is_lent_again() {
 fn a_place_that_a_failed_claim_had_borrowed_is_lent_to_another_job() {
     let mut hall = Hall::new();
     let one = Limit { by: None, concurrency: Some(1), rate: None };
-    let config = QueueConfig { paused: false, limits: vec![one] };
+    let config = QueueConfig { limits: vec![one], ..QueueConfig::default() };
     let queue = QueueName::new("default").unwrap();
     hall.ask(Request::SetQueue { queue, config: Some(config), expected: None }).unwrap();
     hall.submit(job("p")).unwrap();

@@ -5,7 +5,8 @@ use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::needs::Needs;
 use jobhall_core::{JobId, Json, NewJob, QueueConfig, QueueName, TypeConfig, TypeName};
 use jobhall_kernel::{
-    Answer, Assignment, Config, LimitOf, Missing, Rejected, Request, SessionId, StoreReply, Submit, Why,
+    Answer, Assignment, Config, ExpectedStart, LimitOf, Missing, Rejected, Request, SessionId, StoreReply,
+    Submit, Why,
 };
 use jobhall_store::CommitError;
 
@@ -34,7 +35,7 @@ fn with_params(params: &str) -> NewJob {
 }
 
 fn limit_queue(hall: &mut Hall, name: &str, limits: Vec<Limit>) {
-    let config = Some(QueueConfig { paused: false, limits });
+    let config = Some(QueueConfig { limits, ..QueueConfig::default() });
     hall.ask(Request::SetQueue { queue: queue(name), config, expected: None }).unwrap();
 }
 
@@ -265,7 +266,8 @@ fn a_rate_lets_its_burst_through_and_then_one_after_the_other() {
     assert_eq!(ids(&given(&mut hall)), jobs[..3]);
     let why = hall.explain(jobs[3]);
     let Why::Limited(limited) = &why.why[0] else { panic!("{why}") };
-    assert_eq!(limited.missing, Missing::Tokens(hall.now.wall.plus_ms(500)));
+    assert_eq!(limited.missing, Missing::Tokens);
+    assert_eq!(limited.start, Some(ExpectedStart::At(hall.now.wall.plus_ms(500))));
     hall.pass(499);
     assert!(given(&mut hall).is_empty());
     hall.pass(1);
@@ -401,7 +403,7 @@ fn explanations_name_the_limit_and_who_has_it() {
         why.to_string(),
         format!(
             "job {} is queued\na limit of queue default for params.c = \"acme\" allows 2 at once: 2 taken by jobs {}, {}; \
-             this job weighs 1",
+             it is next",
             jobs[2], jobs[0], jobs[1]
         )
     );
@@ -412,10 +414,10 @@ fn a_configuration_that_is_wrong_changes_nothing() {
     let mut hall = Hall::new();
     let set =
         |config, expected| Request::SetQueue { queue: queue("default"), config: Some(config), expected };
-    let wrong = QueueConfig { paused: true, limits: vec![at_once(0)] };
+    let wrong = QueueConfig { paused: true, limits: vec![at_once(0)], ..QueueConfig::default() };
     assert!(matches!(hall.ask(set(wrong, None)), Err(Rejected::Limit(_))));
     assert_eq!(hall.ask(Request::QueueConfigs {}), Ok(Answer::QueueConfigs(Vec::new())));
-    let good = QueueConfig { paused: false, limits: vec![at_once(1)] };
+    let good = QueueConfig { limits: vec![at_once(1)], ..QueueConfig::default() };
     assert_eq!(hall.ask(set(good.clone(), Some(0))), Ok(Answer::Rev(1)));
     let refused = hall.ask(set(QueueConfig::default(), Some(0)));
     assert_eq!(refused, Err(Rejected::QueueChanged { queue: queue("default"), rev: 1 }));
@@ -428,7 +430,8 @@ fn a_job_that_is_handed_over_on_its_way_counts_under_limits_that_come_meanwhile(
     let mut hall = Hall::new();
     crowd(&mut hall);
     hall.hold = true;
-    let config = Some(QueueConfig { paused: false, limits: vec![at_once(1), rate(1, 3_600_000, 1)] });
+    let config =
+        Some(QueueConfig { limits: vec![at_once(1), rate(1, 3_600_000, 1)], ..QueueConfig::default() });
     hall.ask_later(Request::SetQueue { queue: queue("default"), config, expected: None });
     let submit = |n| Request::Submit { submit: Submit { jobs: vec![job("t"); n], name: None } };
     hall.ask_later(submit(1));
@@ -506,7 +509,7 @@ fn claim_in_flight(config: Config) {
     let mut hall = Hall::with(config);
     let jobs = submit(&mut hall, vec![job("t"), NewJob { needs: Needs::parse("gpu").unwrap(), ..job("t") }]);
     hall.hold = true;
-    let config = Some(QueueConfig { paused: false, limits: vec![at_once(1)] });
+    let config = Some(QueueConfig { limits: vec![at_once(1)], ..QueueConfig::default() });
     hall.ask_later(Request::SetQueue { queue: queue("default"), config, expected: None });
     let first = hall.worker("w", "");
     hall.vacancy(first, 1);

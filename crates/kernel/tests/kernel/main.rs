@@ -1,6 +1,7 @@
 //! The kernel on the reference store, under a clock that the test sets.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod at_most_once;
 mod avoid;
 mod cancel;
 mod counts;
@@ -8,6 +9,7 @@ mod credit;
 mod dependencies;
 mod duplicates;
 mod edits;
+mod explain;
 mod external;
 mod groups;
 mod guards;
@@ -17,9 +19,13 @@ mod lent_places;
 mod life;
 mod limits;
 mod matching;
+mod pause;
+mod progress;
 mod resources;
+mod retention;
 mod rig;
 mod schedules;
+mod scopes;
 mod slots;
 mod sub_job_places;
 mod sub_jobs;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{
-    AttemptId, Failure, Job, JobId, Json, Key, LeaseId, NewJob, Report, RetryPolicy, StateName, Submitted,
-    Time, TypeConfig, TypeName, WorkerName,
+    AttemptId, Failure, Indicator, Job, JobId, Json, Key, LeaseId, NewJob, PastAttempt, Report, RetryPolicy,
+    StateName, Submitted, Time, TypeConfig, TypeName, WorkerName,
 };
 use jobhall_kernel::{
     Answer, Assignment, AttemptRef, Config, Effect, Explanation, Kernel, Mono, Now, OpenedSession, Rejected,
-    Request, SessionId, Shown, StoreReply, StoreRequest, Submit, VacancyId,
+    Request, SessionId, Shown, StoreReply, StoreRequest, Submit, VacancyId, abridge,
 };
 use jobhall_store::{CommitError, Memory, Unit};
 
@@ -151,10 +151,15 @@ impl Hall {
             }
             StoreRequest::Job(id) => {
                 let job = self.store.jobs_now(&[id]).remove(0);
-                StoreReply::Job(id, Ok((job, self.store.attempts_now(id))))
+                let mut past = self.store.attempts_now(id);
+                job.iter().for_each(|job| abridge(job, &mut past));
+                StoreReply::Job(id, Ok((job, past)))
             }
-            StoreRequest::Completed(before, limit) => {
-                StoreReply::Completed(Ok(self.store.completed_now(before, limit)))
+            StoreRequest::Completed(after, limit) => {
+                StoreReply::Completed(Ok(self.store.completed_now(after, limit)))
+            }
+            StoreRequest::Count { round, after, last, except } => {
+                StoreReply::Counted(round, Ok(self.store.count_completed_now(after, last, &except)))
             }
             StoreRequest::Jobs(number, ids) => StoreReply::Jobs(number, Ok(self.store.jobs_now(&ids))),
             StoreRequest::Members(number, group) => {
@@ -304,6 +309,16 @@ impl Hall {
         })
     }
 
+    /// The attempt reports this step of its only measure.
+    pub fn at_step(&mut self, name: &str, assignment: &Assignment, step: u64) -> Indicator {
+        let Assignment { attempt, lease, .. } = *assignment;
+        let measure = Indicator { name: String::new(), step, total: Some(6), message: String::new() };
+        let indicators = vec![measure.clone()];
+        self.ask(Request::Progress { of: AttemptRef { worker: worker(name), attempt, lease }, indicators })
+            .unwrap();
+        measure
+    }
+
     pub fn report(
         &mut self,
         name: &str,
@@ -379,6 +394,11 @@ impl Hall {
             Answer::Shown(shown) => *shown,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The stored ended attempts.
+    pub fn past(&self, id: JobId) -> Vec<PastAttempt> {
+        self.store.attempts_now(id)
     }
 
     pub fn explain(&mut self, id: JobId) -> Explanation {

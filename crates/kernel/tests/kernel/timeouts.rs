@@ -48,7 +48,7 @@ fn h12_an_attempt_is_stopped_when_its_total_time_is_over_and_not_before() {
         assert_eq!(hall.state(id), StateName::Accepted, "its worker has its grace");
         hall.report("w", &held, Report::Cancelled).unwrap();
         assert_eq!(hall.state(id), StateName::Retrying);
-        let past = &hall.show(id).past[0];
+        let past = &hall.past(id)[0];
         assert_eq!((past.outcome, past.failure.reason.as_str()), (Outcome::TimedOut, "timed_out"));
         assert_eq!(past.failure.explanation, format!("the attempt took longer than {total_ms} ms"));
         assert!(hall.report("w", &held, Report::Cancelled).is_ok(), "said again it is answered as at first");
@@ -89,7 +89,7 @@ fn l19_an_attempt_that_says_nothing_for_too_long_is_stopped() {
     let Why::TimingOut { why, .. } = &hall.explain(id).why[0] else { panic!("{:?}", hall.explain(id)) };
     assert_eq!(why, "there was no output or progress for 10000 ms");
     hall.report("w", &held, failed("killed")).unwrap();
-    assert_eq!(hall.show(id).past[0].outcome, Outcome::TimedOut);
+    assert_eq!(hall.past(id)[0].outcome, Outcome::TimedOut);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn h12_a_worker_that_does_not_obey_loses_the_attempt_after_its_grace() {
     assert_eq!(hall.state(id), StateName::Accepted);
     pass(&mut hall, 1);
     assert_eq!(hall.state(id), StateName::Retrying);
-    assert_eq!(hall.show(id).past[0].outcome, Outcome::TimedOut);
+    assert_eq!(hall.past(id)[0].outcome, Outcome::TimedOut);
     assert!(hall.effects.iter().any(|e| matches!(e, Effect::Revoke(_, attempt) if *attempt == held.attempt)));
     assert_eq!(hall.report("w", &held, passed()), Err(Rejected::LeaseLost(held.attempt)), "too late");
 }

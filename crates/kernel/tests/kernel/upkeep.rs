@@ -3,7 +3,8 @@
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{After, JobId, NewJob, StateName, TypeConfig, TypeName};
 use jobhall_kernel::{
-    Answer, Config, Effect, GroupCreated, NewGroup, Rejected, Request, StoreReply, StoreRequest, Submit, Why,
+    Answer, Config, Effect, GroupCreated, NewGroup, Rejected, Request, StoreReply, StoreRequest, Submit,
+    TypedAnswer, Why,
 };
 use jobhall_store::CommitError;
 
@@ -24,16 +25,82 @@ fn set(hall: &mut Hall, name: &str, change: impl Fn(&mut TypeConfig)) {
     hall.ask(Request::SetType { job_type: type_name(name), config: Some(config), expected: None }).unwrap();
 }
 
+fn names(hall: &Hall) -> Vec<TypeName> {
+    hall.kernel.types(None, usize::MAX).into_iter().map(|(name, ..)| name).collect()
+}
+
+#[test]
+fn audit_m5_a_submit_stores_no_types_and_they_are_listed_in_pages() {
+    let mut hall = Hall::new();
+    set(&mut hall, "m", |config| config.keep_count = Some(1));
+    for name in ["z", "b", "a", "q"] {
+        hall.submit(job(name)).unwrap();
+    }
+    assert_eq!(hall.store.settings_now().len(), 1, "the configured one");
+    let page = |after: Option<&str>| {
+        let after = after.map(type_name);
+        let page = hall.kernel.types(after.as_ref(), 2).into_iter();
+        page.map(|(name, rev, _)| format!("{name} {rev}")).collect::<Vec<_>>()
+    };
+    assert_eq!(page(None), ["a 0", "b 0"]);
+    assert_eq!(page(Some("b")), ["m 1", "q 0"]);
+    assert_eq!(page(Some("q")), ["z 0"]);
+    assert!(page(Some("z")).is_empty());
+}
+
+#[test]
+fn audit_m5_a_type_is_forgotten_when_it_is_unused_and_unconfigured() {
+    let mut hall = Hall::new();
+    hall.submit(job("open")).unwrap();
+    hall.submit(job("done")).unwrap();
+    hall.submit(job("kept")).unwrap();
+    set(&mut hall, "kept", |config| config.keep_count = Some(1));
+    for _ in 0..2 {
+        let held = hall.take_one("w");
+        if held.attempt.job.get() > 1 {
+            hall.report("w", &held, passed()).unwrap();
+        }
+    }
+    let hall = hall.restart(Config::default());
+    assert!(names(&hall).contains(&type_name("open")) && names(&hall).contains(&type_name("kept")));
+    assert!(!names(&hall).contains(&type_name("done")), "{:?}", names(&hall));
+}
+
+#[test]
+fn audit_m5_the_number_of_configured_types_is_bounded() {
+    let mut hall = Hall::new();
+    for n in 0..10_000 {
+        set(&mut hall, &format!("t{n}"), |config| config.paused = true);
+    }
+    let config = (*hall.kernel.type_config(&type_name("more"))).clone();
+    let refused =
+        hall.ask(Request::SetType { job_type: type_name("more"), config: Some(config), expected: None });
+    assert_eq!(refused.unwrap_err().to_string(), "configured types of 10001 is outside 0 to 10000");
+    set(&mut hall, "t7", |config| config.paused = false);
+}
+
+#[test]
+fn audit_m5_types_that_an_earlier_version_stored_without_configuration_are_removed() {
+    let mut hall = Hall::new();
+    set(&mut hall, "plain", |_| {});
+    set(&mut hall, "kept", |config| config.keep_count = Some(1));
+    let mut hall = hall.restart(Config::default());
+    let removed: Vec<_> = hall.kernel.forget_default_types().into_iter().map(|write| write.name).collect();
+    assert_eq!(removed, ["plain"]);
+    assert_eq!(names(&hall), [type_name("kept"), type_name("plain")], "it was used");
+    assert!(hall.kernel.forget_default_types().is_empty());
+}
+
 #[test]
 fn h17_a_type_registers_itself_on_first_use_and_keeps_its_configuration() {
     let mut hall = Hall::new();
-    assert!(hall.kernel.types().is_empty());
+    assert!(names(&hall).is_empty());
     let id = hall.submit(job("mail")).unwrap().id;
-    assert_eq!(hall.kernel.types(), [type_name("mail")]);
+    assert_eq!(names(&hall), [type_name("mail")]);
     assert_eq!(hall.show(id).job.spec.retry.max_attempts, 5);
     set(&mut hall, "mail", |config| config.retry.max_attempts = 9);
     let mut hall = hall.restart(Config::default());
-    assert_eq!(hall.kernel.types(), [type_name("mail")]);
+    assert_eq!(names(&hall), [type_name("mail")]);
     let id = hall.submit(job("mail")).unwrap().id;
     assert_eq!(hall.show(id).job.spec.retry.max_attempts, 9);
     let mut wrong = (*hall.kernel.type_config(&type_name("mail"))).clone();
@@ -132,18 +199,16 @@ fn a_completed_job_is_cached_and_an_evicted_one_is_read_again() {
 }
 
 #[test]
-fn a_retried_job_shows_all_its_attempts_from_cache_and_store() {
+fn audit_m4_an_open_job_is_shown_without_reading_its_history() {
     let mut hall = Hall::new();
     let id = hall.submit(NewJob { retry: tries(2), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
     hall.report("w", &held, failed("x")).unwrap();
-    assert_eq!(hall.show(id).past.len(), 1);
-    hall.pass(6_000);
-    let held = hall.take_one("w");
-    assert_eq!(hall.show(id).past.len(), 1);
-    hall.report("w", &held, passed()).unwrap();
-    assert_eq!(hall.show(id).past.len(), 1);
-    assert_eq!(hall.show(id).past.len(), 1, "cached");
+    assert_eq!(hall.past(id).len(), 1);
+    hall.kernel.ask(hall.now, Request::Show { id }.typed(77));
+    let answered = |effect: &Effect| matches!(effect, Effect::Answer(TypedAnswer::Shown(..)));
+    assert!(hall.kernel.take_effects().iter().any(answered));
+    assert!(hall.kernel.take_store_requests().is_empty());
 }
 
 #[test]
@@ -290,7 +355,7 @@ fn a_type_is_changed_only_from_the_rev_that_was_meant() {
     assert_eq!(set(&mut hall, config, Some(1)), Ok(Answer::Rev(2)));
     assert_eq!(set(&mut hall, None, Some(1)), changed(2));
     assert_eq!(set(&mut hall, None, Some(2)), Ok(Answer::Rev(0)));
-    assert!(hall.kernel.types().is_empty() && hall.store.settings_now().is_empty());
+    assert!(names(&hall).is_empty() && hall.store.settings_now().is_empty());
     assert_eq!(set(&mut hall, None, None), Ok(Answer::Rev(0)), "again is the same");
     assert_eq!(set(&mut hall, config, Some(2)), changed(0));
 }

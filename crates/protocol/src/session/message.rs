@@ -15,8 +15,10 @@ use crate::timestamp::Timestamp;
 pub const SESSION_VERSION: u32 = 1;
 /// The feature by which the server also answers accepts and progress, not only messages that a worker must wait for.
 pub const FEATURE_MOVED: &str = "moved";
+/// The feature by which the process of the worker exits when an operator drains the worker.
+pub const FEATURE_FINISH: &str = "finish";
 /// The features of this version.
-pub const SESSION_FEATURES: [&str; 1] = [FEATURE_MOVED];
+pub const SESSION_FEATURES: [&str; 2] = [FEATURE_MOVED, FEATURE_FINISH];
 
 /// The first message of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,12 +38,23 @@ pub struct Hello {
     /// The attempts that it still has from an earlier session.
     #[serde(default)]
     pub attempts: Vec<AttemptRef>,
+    /// A name of this process, the same in every session of it. While it is connected, another process cannot connect
+    /// as the same worker. Without it, that is not checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
 }
 
 impl Default for Hello {
     fn default() -> Hello {
         let (abilities, accepts) = (String::new(), String::new());
-        Hello { version: SESSION_VERSION, features: Vec::new(), abilities, accepts, attempts: Vec::new() }
+        Hello {
+            version: SESSION_VERSION,
+            features: Vec::new(),
+            abilities,
+            accepts,
+            attempts: Vec::new(),
+            instance: None,
+        }
     }
 }
 
@@ -98,6 +111,10 @@ pub enum ToServer {
         /// Its lease.
         #[serde(with = "text::lease")]
         lease: LeaseId,
+        /// Whether it is answered by `moved`. A worker waits for that answer before it starts a job that runs at most
+        /// once: the accept of such a job is durable when it is answered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        answer: bool,
     },
     /// Progress of an attempt.
     Progress {
@@ -148,7 +165,7 @@ pub enum ToServer {
         lease: LeaseId,
         /// The name of the sub-job.
         call: String,
-        /// The job; by default in the queue of its parent.
+        /// The job. Its queue is the queue of its parent; another one is refused.
         job: Box<SubmitJob>,
     },
     /// The attempt waits for sub-jobs; its slot is free meanwhile. Answered by `resumed` when they have ended and a
@@ -294,6 +311,9 @@ pub enum ToWorker {
         /// The server's clock.
         at: Timestamp,
     },
+    /// An operator drains this worker: take no more jobs, finish the current ones, leave and exit. Only sent to workers
+    /// that requested the feature `finish`; may be repeated.
+    Finish {},
     /// The server is stopping: nothing more is assigned, the connection ends, the leases remain. Reconnect.
     Drain {},
 }

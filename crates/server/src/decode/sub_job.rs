@@ -1,17 +1,21 @@
 //! Sub-jobs: an attempt creates jobs and waits for them, by a request or in its worker's session.
 
-use jobhall_core::{JobId, Scope, Time};
+use jobhall_core::{JobId, QueueName, Scope, Time};
 use jobhall_engine::{AttemptRef, Rejected};
-use jobhall_protocol::{self as wire, Called, SubJob, SubJobState};
+use jobhall_protocol::{self as wire, Called, FRAME_BYTES, SubJob, SubJobState};
 
 use super::submit;
 use crate::app::{App, now};
 use crate::error::ApiError;
+use crate::params::shown;
 use crate::to_wire;
 use crate::tokens::Identity;
 
-/// Maximum size of the results and errors in one response, in bytes; further ones are read separately.
-const RESULT_BYTES: usize = 16 << 20;
+/// Maximum size of the states in one message, as JSON; results and errors beyond it are read separately. A message fits
+/// one frame, with room for its envelope.
+const STATES_BYTES: usize = FRAME_BYTES - 4_096;
+/// Maximum size of a state without result and error.
+const STATE_BYTES: usize = 100;
 /// Jobs that are shown at once.
 const AT_ONCE: usize = 64;
 
@@ -23,27 +27,37 @@ pub(crate) async fn call(
     sub_job: &SubJob,
 ) -> Result<Called, ApiError> {
     let call = sub_job.name().map_err(ApiError::bad)?;
-    let queue = app.engine.show(of.attempt.job).await?.job.spec.queue.clone();
+    let queue = queue_of(app, &of).await?;
     let mut job = sub_job.job.clone();
-    job.queue.get_or_insert_with(|| queue.to_string());
-    // The submitter of the parent is unknown here, so the process can access only the queue of the parent.
-    let who = match &who.bound {
-        Some(_) => {
-            &Identity { scope: Scope::new(&[queue.as_str()]).map_err(ApiError::internal)?, ..who.clone() }
-        }
-        None => who,
-    };
-    let job = submit::job(app, who, &job).await?;
+    let given = job.queue.get_or_insert_with(|| queue.to_string());
+    if given.as_str() != queue.as_str() {
+        let detail =
+            format!("queue {}: a sub-job is in the queue of its parent, which is {queue}", shown(given));
+        return Err(ApiError::new(wire::Code::Forbidden, detail));
+    }
+    // The lease of an attempt authorizes jobs in the queue of the attempt only, for every role.
+    let scope = Scope::new(&[queue.as_str()]).map_err(ApiError::internal)?;
+    let job = submit::job(app, &Identity { scope, ..who.clone() }, &job).await?;
     let made = app.engine.call(of, call, job).await?;
     let job = states(app, &[made.id]).await?.pop();
     let job = job.ok_or_else(|| ApiError::internal("a called job does not exist"))?;
     let SubJobState { id, state, result, .. } = job;
-    Ok(Called { id, disposition: made.disposition.to_string(), state, result })
+    let params_differ = made.disposition.params_differ();
+    Ok(Called { id, disposition: made.disposition.to_string(), params_differ, state, result })
 }
 
-/// The states of these jobs, in order. Results and errors beyond the budget are left out.
+/// The queue of the parent, for the holder of its lease only.
+async fn queue_of(app: &App, of: &AttemptRef) -> Result<QueueName, ApiError> {
+    let job = app.engine.show(of.attempt.job).await?.job;
+    let held = job.status.state.leased().map(|leased| &leased.lease);
+    let is_holder = held.is_some_and(|lease| lease.id == of.lease && lease.worker == of.worker);
+    if is_holder { Ok(job.spec.queue.clone()) } else { Err(Rejected::LeaseLost(of.attempt).into()) }
+}
+
+/// The states of these jobs, in order, within one frame: results and errors that do not fit are left out. Those of the
+/// first job always fit, so every job can be requested alone.
 pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>, ApiError> {
-    let (now, mut left) = (now(), RESULT_BYTES);
+    let (now, mut left) = (now(), STATES_BYTES.saturating_sub(ids.len() * STATE_BYTES));
     let mut states = Vec::with_capacity(ids.len());
     for ids in ids.chunks(AT_ONCE) {
         for (id, shown) in ids.iter().zip(app.engine.show_each(ids).await?) {
@@ -53,9 +67,13 @@ pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>,
                 Err(Rejected::NoSuchJob(_)) => removed(*id),
                 Err(refused) => return Err(refused.into()),
             };
-            let bytes = size(&state);
-            states.push(if bytes > left && !states.is_empty() { without_data(state) } else { state });
-            left = left.saturating_sub(bytes);
+            let bytes = size(&state)?;
+            if bytes > left && ids.len() > 1 {
+                states.push(without_data(state));
+            } else {
+                left = left.saturating_sub(bytes);
+                states.push(state);
+            }
         }
     }
     Ok(states)
@@ -72,14 +90,11 @@ fn removed(id: JobId) -> SubJobState {
     SubJobState { id: id.get(), state: "removed".to_owned(), outcome, result, left_out: false, error }
 }
 
-/// The bytes of the result and of the error.
-fn size(state: &SubJobState) -> usize {
+/// The bytes of the result and of the error in a message. Control characters in an explanation are escaped.
+fn size(state: &SubJobState) -> Result<usize, ApiError> {
     let result = state.result.as_ref().map_or(0, |result| result.get().len());
-    let error = state.error.as_ref().map_or(0, |error| {
-        let data = error.data.as_ref().map_or(0, |data| data.get().len());
-        error.reason.len() + error.explanation.len() + data
-    });
-    result + error
+    let error = state.error.as_ref().map(serde_json::to_vec).transpose().map_err(ApiError::internal)?;
+    Ok(result + error.map_or(0, |error| error.len()))
 }
 
 fn without_data(state: SubJobState) -> SubJobState {

@@ -1,6 +1,6 @@
 //! Jobs to submit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{NewJob, RetryPolicy, TypeName};
 use jobhall_engine::{IdempotencyKey, Rejected};
@@ -44,12 +44,15 @@ pub(crate) async fn job(app: &App, who: &Identity, job: &wire::SubmitJob) -> Res
     jobs.pop().ok_or_else(|| ApiError::internal("a checked job is missing"))
 }
 
-/// The retry policies of the known types. They are read only if a job gives a policy, which may be partial.
+/// The retry policies of the known types among those whose jobs give a policy, which may be partial.
 async fn policies(app: &App, jobs: &[wire::SubmitJob]) -> Result<BTreeMap<TypeName, RetryPolicy>, ApiError> {
-    if jobs.iter().all(|job| job.retry.is_none()) {
+    let retried = jobs.iter().filter(|job| job.retry.is_some());
+    // An invalid name is reported by the conversion of its job.
+    let names: BTreeSet<_> = retried.filter_map(|job| TypeName::new(&job.job_type).ok()).collect();
+    if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let types = app.engine.types().await?;
+    let types = app.engine.types_by_name(names.into_iter().collect()).await?;
     Ok(types.into_iter().map(|(name, _, config)| (name, config.retry)).collect())
 }
 

@@ -1,20 +1,21 @@
 //! Artifacts: a worker uploads them under its lease; every token with read access can download them, verified.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use jobhall_blobs::{ARTIFACT_BYTES, Artifact, ArtifactName, Digest, MediaType};
-use jobhall_core::AttemptId;
-use jobhall_engine::AttemptRef;
+use jobhall_core::{AttemptId, Leased};
+use jobhall_engine::{AttemptRef, Rejected};
 use jobhall_protocol::{Code, DIGEST_HEADER, Page};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::attempts::{attempt_ref, check};
-use super::job_log::attempt;
+use super::history;
 use crate::app::App;
 use crate::artifacts::{pieces, told, too_large};
 use crate::error::{self, Answer, ApiError};
@@ -22,6 +23,8 @@ use crate::tokens::Identity;
 use crate::upload::discard;
 use crate::{params, range, visibility};
 
+/// How often an upload checks its lease.
+const LOOK: Duration = Duration::from_secs(1);
 /// Default and maximum page size.
 const PAGE: usize = 1_000;
 
@@ -51,7 +54,10 @@ pub(super) async fn put(
             return Err(trouble);
         }
     };
-    let stored = app.artifacts.store(body).await?;
+    let stored = tokio::select! {
+        stored = app.artifacts.store(&of, body) => stored?,
+        lost = lease_lost(&app, &of) => return Err(lost),
+    };
     if let Some(expected) = expected.filter(|expected| *expected != stored.digest) {
         let detail = format!("{DIGEST_HEADER} is {expected}, but the body has {}", stored.digest);
         return Err(ApiError::bad(detail));
@@ -59,6 +65,18 @@ pub(super) async fn put(
     check(&app, &of).await?;
     let artifact = app.artifacts.keep(of.attempt, name, media_type, stored).await?;
     Ok(error::ok(&told(of.attempt, &artifact)))
+}
+
+/// Returns once the attempt does not have its lease any more.
+async fn lease_lost(app: &App, of: &AttemptRef) -> ApiError {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let shown = app.engine.show(of.attempt.job).await;
+        let holds = |leased: &Leased| leased.lease.id == of.lease;
+        if !shown.is_ok_and(|shown| shown.job.status.state.leased().is_some_and(holds)) {
+            return Rejected::LeaseLost(of.attempt).into();
+        }
+    }
 }
 
 /// Checks the request before the first byte of the body is read.
@@ -111,7 +129,7 @@ pub(super) async fn list(
     let cursor = asked.cursor.as_deref().map(ArtifactName::new).transpose();
     let cursor = cursor.map_err(|error| ApiError::bad(format!("cursor: {error}")))?;
     let shown = visibility::shown(&app, &who, params::job_id(&id)?).await?;
-    let Some(attempt) = attempt(&shown, asked.attempt.as_deref())? else {
+    let Some(attempt) = history::attempt(&app, &shown.job, asked.attempt.as_deref()).await? else {
         return Ok(error::ok(&Page::<()> { items: Vec::new(), next_cursor: None }));
     };
     let mut found = app.artifacts.list(attempt, cursor, limit + 1).await?;
@@ -142,7 +160,7 @@ pub(super) async fn get(
     let (job, which): (_, ArtifactQuery) = (params::job_id(&id)?, params::query(&uri)?);
     let name = ArtifactName::new(&name).map_err(ApiError::bad)?;
     let shown = visibility::shown(&app, &who, job).await?;
-    let found = match attempt(&shown, which.attempt.as_deref())? {
+    let found = match history::attempt(&app, &shown.job, which.attempt.as_deref()).await? {
         Some(attempt) => app.artifacts.find(attempt, name.clone()).await?,
         None => None,
     };

@@ -9,10 +9,11 @@ use jobhall_core::{JobId, RetryPolicy};
 use jobhall_engine::Edit;
 use jobhall_protocol::{EditJob, FieldError};
 
-use crate::app::{App, now};
+use super::history;
+use crate::app::App;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
-use crate::{body, params, to_wire, visibility};
+use crate::{audit, body, params, visibility};
 
 pub(super) async fn edit(
     State(app): State<Arc<App>>,
@@ -28,7 +29,7 @@ pub(super) async fn edit(
     }
     let edit = checked(&given, shown.job.spec.retry).map_err(ApiError::bad)?;
     let shown = app.engine.edit(id, edit).await?;
-    changed(&app, &who, &shown, "job_edited").await
+    changed(&app, &who, &shown, "job_edited", &audit::change(&given)).await
 }
 
 fn checked(given: &EditJob, retry: RetryPolicy) -> Result<Edit, FieldError> {
@@ -55,7 +56,7 @@ pub(super) async fn hold(
 ) -> Answer {
     let id = reached(&app, &who, &id).await?;
     let shown = app.engine.hold(id).await?;
-    changed(&app, &who, &shown, "job_held").await
+    changed(&app, &who, &shown, "job_held", "").await
 }
 
 pub(super) async fn release(
@@ -65,7 +66,7 @@ pub(super) async fn release(
 ) -> Answer {
     let id = reached(&app, &who, &id).await?;
     let shown = app.engine.release(id).await?;
-    changed(&app, &who, &shown, "job_released").await
+    changed(&app, &who, &shown, "job_released", "").await
 }
 
 pub(super) async fn run_now(
@@ -75,7 +76,7 @@ pub(super) async fn run_now(
 ) -> Answer {
     let id = reached(&app, &who, &id).await?;
     let shown = app.engine.run_now(id).await?;
-    changed(&app, &who, &shown, "job_run_now").await
+    changed(&app, &who, &shown, "job_run_now", "").await
 }
 
 async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, ApiError> {
@@ -85,7 +86,13 @@ async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, ApiError>
 }
 
 /// Records the change, and answers with the job after it.
-async fn changed(app: &App, who: &Identity, shown: &jobhall_engine::Shown, what: &'static str) -> Answer {
-    app.acted(who, what, shown.job.id, "").await;
-    Ok(error::ok(&to_wire::shown(shown, now())?))
+async fn changed(
+    app: &App,
+    who: &Identity,
+    shown: &jobhall_engine::Shown,
+    what: &'static str,
+    detail: &str,
+) -> Answer {
+    app.acted(who, what, shown.job.id, detail).await;
+    Ok(error::ok(&history::job(app, shown).await?))
 }

@@ -13,7 +13,6 @@ use std::time::Duration;
 use axum::extract::{Extension, Path, State};
 use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Uri};
-use axum::response::Response;
 use jobhall_core::{GroupId, JobId, StateName};
 use jobhall_engine::{Engine, Rejected, Watch, Watched};
 use jobhall_protocol::Change;
@@ -66,7 +65,7 @@ pub(super) async fn of_all(
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
     let first = First { beyond: asked.is_some_and(|asked| asked > end), state: None };
     let eyes = Eyes::new(app.store.clone(), who).for_group(group);
-    Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, eyes, first))
+    open(&app, Telling { watch, job: None, seen_rev: 0 }, eyes, first)
 }
 
 /// The events of one job. Without a position the stream starts with the current state. It ends when the job ends.
@@ -89,7 +88,7 @@ pub(super) async fn of_job(
     let tells = asked.is_none() || beyond || status.state.is_terminal();
     let first = First { beyond, state: tells.then(|| status.name(now())) };
     let seen_rev = if tells { status.rev } else { 0 };
-    Ok(open(&app, Telling { watch, job: Some(id), seen_rev }, Eyes::new(app.store.clone(), who), first))
+    open(&app, Telling { watch, job: Some(id), seen_rev }, Eyes::new(app.store.clone(), who), first)
 }
 
 fn position(after: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
@@ -132,11 +131,12 @@ struct First {
     state: Option<StateName>,
 }
 
-fn open(app: &Arc<App>, telling: Telling, mut eyes: Eyes, first: First) -> Response {
+fn open(app: &Arc<App>, telling: Telling, mut eyes: Eyes, first: First) -> Answer {
+    let share = app.shares.waiting(&eyes.whose())?;
     let (writer, body) = pipe();
     let app = app.clone();
     stream::spawn(async move {
-        let _counted = Counted::new(&app.metrics.live_clients);
+        let _counted = (Counted::new(&app.metrics.live_clients), share);
         let who = eyes.whose();
         // The reader may disconnect at any time; the error is then ignored.
         let _ = tokio::select! {
@@ -150,7 +150,7 @@ fn open(app: &Arc<App>, telling: Telling, mut eyes: Eyes, first: First) -> Respo
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    response
+    Ok(response)
 }
 
 async fn tell(

@@ -8,11 +8,10 @@ use axum::extract::{Extension, Path, State};
 use axum::http::header::{self, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use jobhall_core::{AttemptId, JobId};
-use jobhall_engine::Shown;
-use jobhall_protocol::Code;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::history;
 use super::log_form::Form;
 use crate::app::App;
 use crate::error::{self, Answer, ApiError};
@@ -52,9 +51,9 @@ pub(super) async fn log(
     let asked: LogQuery = params::query(&uri)?;
     let form = Form::of(asked.stream.as_deref(), &headers)?;
     let shown = visibility::shown(&app, &who, id).await?;
-    let attempt = attempt(&shown, asked.attempt.as_deref())?;
+    let attempt = history::attempt(&app, &shown.job, asked.attempt.as_deref()).await?;
     if asked.follow {
-        return Ok(error::body(form.kind(), follow(&app, who, id, attempt, asked.from, form)));
+        return Ok(error::body(form.kind(), follow(&app, who, id, attempt, asked.from, form)?));
     }
     match attempt {
         Some(attempt) if form.is_whole() && asked.from == 0 => {
@@ -63,29 +62,6 @@ pub(super) async fn log(
         Some(attempt) => Ok(error::body(form.kind(), chunks(&app, attempt, asked.from, form).await?)),
         None => Ok(error::body(form.kind(), "")),
     }
-}
-
-/// The claims of all attempts, oldest first.
-fn claims(shown: &Shown) -> Vec<u32> {
-    let last = shown.job.status.state.lease().map(|_| shown.job.status.claim);
-    shown.past.iter().map(|past| past.claim).chain(last).collect()
-}
-
-/// The requested attempt; by default the last one.
-pub(super) fn attempt(shown: &Shown, asked: Option<&str>) -> Result<Option<AttemptId>, ApiError> {
-    let (job, claims) = (shown.job.id, claims(shown));
-    let Some(text) = asked else {
-        return Ok(claims.last().map(|claim| AttemptId { job, claim: *claim }));
-    };
-    let claim = match text.parse::<usize>() {
-        Ok(number) => number.checked_sub(1).and_then(|at| claims.get(at)).copied(),
-        Err(_) => {
-            let attempt = params::attempt_id(text)?;
-            claims.contains(&attempt.claim).then_some(attempt.claim).filter(|_| attempt.job == job)
-        }
-    };
-    let none = || ApiError::new(Code::NotFound, format!("job {job} has no attempt {}", params::shown(text)));
-    Ok(Some(AttemptId { job, claim: claim.ok_or_else(none)? }))
 }
 
 async fn read(app: &Arc<App>, attempt: AttemptId, kind: &'static str, headers: &HeaderMap) -> Answer {
@@ -167,11 +143,12 @@ fn follow(
     attempt: Option<AttemptId>,
     from: u64,
     form: Form,
-) -> Body {
+) -> Result<Body, ApiError> {
+    let share = app.shares.waiting(&who)?;
     let (writer, body) = pipe();
     let app = app.clone();
     stream::spawn(async move {
-        let _counted = Counted::new(&app.metrics.live_clients);
+        let _counted = (Counted::new(&app.metrics.live_clients), share);
         tokio::select! {
             told = follow_job(&app, &writer, id, attempt, from, form) => {
                 if let Err(Some(trouble)) = told {
@@ -183,7 +160,7 @@ fn follow(
             () = app.tokens.gone(&who) => {}
         }
     });
-    body
+    Ok(body)
 }
 
 /// Ends with an error, or with none if the reader disconnected.
@@ -228,7 +205,7 @@ async fn wait(follow: &Follow) {
 async fn first_attempt(app: &App, id: JobId) -> Result<Option<AttemptId>, ApiError> {
     loop {
         let shown = app.engine.show(id).await?;
-        let found = attempt(&shown, None)?;
+        let found = history::attempt(app, &shown.job, None).await?;
         if found.is_some() || shown.job.status.state.is_terminal() {
             return Ok(found);
         }

@@ -8,11 +8,11 @@ use axum::http::{HeaderMap, Method, Request};
 use jobhall_core::{AttemptId, Failure, Job, JobId, State as JobState};
 use jobhall_protocol::{Cancel, Code};
 
-use super::artifacts;
+use super::{artifacts, history};
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
-use crate::{body, params, to_wire, visibility};
+use crate::{body, explain, params, visibility};
 
 pub(super) fn address(id: JobId) -> String {
     format!("{}/jobs/{id}", jobhall_protocol::API)
@@ -24,7 +24,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Answer {
     let shown = visibility::shown(&app, &who, params::job_id(&id)?).await?;
-    let mut job = to_wire::shown(&shown, now())?;
+    let mut job = history::job(&app, &shown).await?;
     if let Some(attempt) = may_have_large_result(&shown.job) {
         job.result_artifact = artifacts::result_of(&app, attempt).await?;
     }
@@ -53,7 +53,7 @@ pub(super) async fn cancel(
     let reason = failure.reason.clone();
     let shown = app.engine.cancel(id, failure).await?;
     app.acted(&who, "job_cancelled", id, &reason).await;
-    Ok(error::ok(&to_wire::shown(&shown, now())?))
+    Ok(error::ok(&history::job(&app, &shown).await?))
 }
 
 /// The reason of a cancel, as the error of the job.
@@ -78,7 +78,7 @@ pub(super) async fn retry(
     let (made, shown) = app.engine.retry(id).await?;
     app.acted(&who, "job_retried", id, &format!("as job {}", made.id)).await;
     let new = made.disposition == jobhall_core::Disposition::Created;
-    Ok(error::made(new, &address(made.id), &to_wire::shown(&shown, now())?))
+    Ok(error::made(new, &address(made.id), &history::job(&app, &shown).await?))
 }
 
 pub(super) async fn explain(
@@ -89,7 +89,12 @@ pub(super) async fn explain(
     let id = params::job_id(&id)?;
     visibility::check(&app, &who, id).await?;
     let explanation = app.engine.explain(id).await?;
-    Ok(error::ok(&crate::explain::explanation(&explanation)))
+    let causes = explain::causes(&app, &who, &explanation).await?;
+    if who.sees_all() {
+        return Ok(error::ok(&explain::explanation(&explanation, &causes)));
+    }
+    let seen = visibility::seen(&app, &who, explain::named(&explanation)).await?;
+    Ok(error::ok(&explain::scoped(&explanation, &seen, &causes)))
 }
 
 /// The value itself, or the content of the result artifact, so that it can be piped to a program.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Extension, State};
+use axum::extract::{Extension, State as Shared};
 use axum::http::Uri;
-use jobhall_core::{Job, JobId};
+use jobhall_core::{Job, JobId, State};
 use jobhall_protocol::{JobFilter, Page, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,16 +12,21 @@ use serde::Deserialize;
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
 use crate::filter::Filter;
+use crate::params::PAGE_BYTES;
 use crate::tokens::Identity;
-use crate::{params, to_wire};
+use crate::{large, params, to_wire};
 
 /// Default page size.
 const LIMIT: usize = 50;
 const LIMIT_MOST: usize = 500;
 /// Maximum number of store pages that one request reads when the filter excludes most jobs.
-const READS: usize = 20;
+const READS: usize = 40;
 /// Size of such a store page for a text search.
-const SEARCHED: usize = 100;
+const SEARCHED: usize = 50;
+/// Size of other store pages, and of the first one. A job may have more than 500 KiB, so few are in memory at once
+/// before their size is known.
+const ROWS: usize = 64;
+const FIRST_ROWS: usize = 16;
 
 /// The filter and the page. The first fields are those of [`JobFilter`]: a query cannot be nested.
 #[derive(Deserialize, JsonSchema)]
@@ -49,14 +54,14 @@ pub(super) struct JobsQuery {
     created_after: Option<Timestamp>,
     /// Submitted before this time.
     created_before: Option<Timestamp>,
-    /// Page size, at most 500; default 50.
+    /// Page size, at most 500; default 50. A page ends earlier at 4 MiB of params, results and errors.
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 pub(super) async fn list(
-    State(app): State<Arc<App>>,
+    Shared(app): Shared<Arc<App>>,
     Extension(who): Extension<Identity>,
     uri: Uri,
 ) -> Answer {
@@ -67,11 +72,11 @@ pub(super) async fn list(
     let (created_after, created_before) = (asked.created_after, asked.created_before);
     let filter =
         JobFilter { state, job_type, key, queue, group, owner, tag, q, created_after, created_before };
-    let (jobs, next) = read(&app, &Filter::new(&filter, who.scope)?, before, limit).await?;
+    let (jobs, next) = read(&app, &Filter::new(&filter, who.scope.clone())?, before, limit).await?;
     let items = jobs.iter().map(|job| to_wire::job(job, now())).collect::<Result<Vec<_>, _>>()?;
     let next_cursor = next.map(to_cursor);
     let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
-    Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
+    large::hold(&app.shares, &who, error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
 
 /// Reads until the page is full, the list ends, or the limit of one request is reached.
@@ -81,21 +86,42 @@ async fn read(
     mut before: Option<JobId>,
     limit: usize,
 ) -> Result<(Vec<Job>, Option<JobId>), ApiError> {
-    let mut jobs = Vec::new();
-    for _ in 0..READS {
-        let rows = if filter.is_searching() { SEARCHED } else { limit - jobs.len() };
-        let page = filter.look(app, before, rows).await?;
-        jobs.extend(page.jobs);
+    let (mut jobs, mut bytes, mut reads) = (Vec::new(), 0, 0);
+    let mut rows = FIRST_ROWS;
+    while reads < READS {
+        let wanted = if filter.is_searching() { SEARCHED } else { rows.min(limit - jobs.len()) };
+        let page = filter.look(app, before, wanted).await?;
+        // Reads that fill the page are bounded by its size.
+        reads += usize::from(page.jobs.len() < wanted);
         before = page.next;
-        if jobs.len() > limit {
-            jobs.truncate(limit);
-            before = jobs.last().map(|job| job.id);
+        let mut found = page.jobs.into_iter();
+        for job in found.by_ref() {
+            bytes += size(&job);
+            jobs.push(job);
+            if jobs.len() == limit || bytes >= PAGE_BYTES {
+                break;
+            }
         }
-        if jobs.len() == limit || before.is_none() {
+        if found.len() > 0 {
+            before = jobs.last().map(|job: &Job| job.id);
+        }
+        if jobs.len() == limit || bytes >= PAGE_BYTES || before.is_none() {
             break;
         }
+        rows = (rows * 2).min(ROWS);
     }
     Ok((jobs, before))
+}
+
+/// The bytes of the documents of a job.
+fn size(job: &Job) -> usize {
+    let state = &job.status.state;
+    let value = match state {
+        State::Succeeded(success) => success.value.as_str().len(),
+        _ => 0,
+    };
+    let data = state.error().and_then(|error| error.data.as_ref()).map_or(0, |data| data.as_str().len());
+    job.spec.params.as_str().len() + value + data
 }
 
 fn to_cursor(id: JobId) -> String {

@@ -8,6 +8,7 @@ mod edit;
 mod events;
 mod groups;
 mod health;
+mod history;
 mod job_log;
 mod jobs;
 mod list;
@@ -19,6 +20,7 @@ mod outcomes;
 mod page;
 mod queue_settings;
 mod queues;
+mod retention;
 mod schedules;
 mod session;
 mod stats;
@@ -27,6 +29,7 @@ mod submit;
 mod tokens;
 mod types;
 mod versions;
+mod worker_settings;
 mod workers;
 
 use std::sync::Arc;
@@ -68,6 +71,7 @@ fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> R
 pub(crate) fn all() -> Vec<Route> {
     vec![
         get("/", page::page),
+        post("/logout", page::logout),
         get("/livez", health::livez),
         get("/readyz", health::readyz),
         get("/metrics", health::metrics),
@@ -83,6 +87,7 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/jobs/{id}/retry", jobs::retry),
         get("/api/v1/jobs/{id}/explain", jobs::explain),
         get("/api/v1/jobs/{id}/result", jobs::result),
+        get("/api/v1/jobs/{id}/attempts", history::list),
         get("/api/v1/jobs/{id}/log", job_log::log),
         get("/api/v1/jobs/{id}/artifacts", artifacts::list),
         get("/api/v1/jobs/{id}/artifacts/{*name}", artifacts::get),
@@ -110,12 +115,17 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/renewals", workers::renewals),
         get("/api/v1/session", session::session),
         get("/api/v1/workers", workers::workers),
+        post("/api/v1/workers/{name}/pause", worker_settings::pause),
+        post("/api/v1/workers/{name}/resume", worker_settings::resume),
+        post("/api/v1/workers/{name}/drain", worker_settings::drain),
         get("/api/v1/nodes", nodes::list),
         get("/api/v1/queues", queues::queues),
         get("/api/v1/queues/{name}", queues::show),
         put("/api/v1/queues/{name}", queue_settings::set),
         delete("/api/v1/queues/{name}", queue_settings::reset),
         get("/api/v1/stats", stats::stats),
+        get("/api/v1/retention", retention::show),
+        put("/api/v1/retention", retention::set),
         get("/api/v1/types", types::types),
         get("/api/v1/types/{name}", types::show),
         put("/api/v1/types/{name}", types::set),

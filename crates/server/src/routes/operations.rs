@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::error::{self, Answer, ApiError};
 use crate::filter::Filter;
 use crate::tokens::{Identity, Role};
-use crate::{body, params};
+use crate::{audit, body, params};
 
 /// Default page size.
 const LIMIT: usize = 50;
@@ -43,8 +43,9 @@ pub(super) async fn start(
         return Err(ApiError::bad("a filter without a condition matches all jobs; confirm with all: true"));
     }
     let up_to = up_to(&app, asked.up_to).await?;
+    let detail = audit::change(&asked);
     let started = app.operations.start(&who.name, asked, up_to).await?;
-    app.acted(&who, "operation_started", started.id, &format!("{:?}", started.verb).to_lowercase()).await;
+    app.acted(&who, "operation_started", started.id, &detail).await;
     let operation = app.operations.counted(started.id, COUNT_TIME).await?;
     Ok(error::accepted(&address(operation.id), &operation))
 }

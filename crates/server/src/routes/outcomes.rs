@@ -11,11 +11,12 @@ use jobhall_store::JobFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::app::{App, now};
+use super::history;
+use crate::app::App;
 use crate::decode::attempt::report;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
-use crate::{body, params, to_wire};
+use crate::{body, params};
 
 /// Number of jobs with one key that are read at once.
 const PAGE: usize = 10;
@@ -42,7 +43,7 @@ pub(super) async fn finish(
     let id = meant(&app, &who, &job_type, &key).await?;
     let shown = app.engine.complete(id, attempt, report).await?;
     app.acted(&who, "job_completed", id, given.outcome.as_str()).await;
-    Ok(error::ok(&to_wire::shown(&shown, now())?))
+    Ok(error::ok(&history::job(&app, &shown).await?))
 }
 
 /// The job that is running or started; otherwise the newest job with the key.

@@ -19,7 +19,6 @@ use serde::Deserialize;
 use crate::access::READ_WHOLE;
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
-use crate::forwarded_for::ForwardedFor;
 use crate::tokens::{Identity, SESSION_TIME};
 use crate::{audit, auth, params};
 
@@ -56,17 +55,32 @@ pub(super) async fn page(
         let trouble = auth::wrong(&app, &request);
         return Err(trouble.saying("this link has been used or has expired; `jobhall up` prints a new one"));
     };
-    let secure = request.extensions().get::<ForwardedFor>().map_or(app.secure, |follower| follower.secure);
+    let cookie = cookie(&app, &request, &secret, SESSION_TIME.as_secs());
     drop(request);
-    enter(&app, &secret, secure).await
-}
-
-async fn enter(app: &App, secret: &str, secure: bool) -> Answer {
-    let secure = if secure { "; Secure" } else { "" };
-    let (name, age) = (auth::SESSION_COOKIE, SESSION_TIME.as_secs());
-    let cookie = format!("{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
     app.write_down(audit::entry("admin", "browser_entered", "", String::new())).await;
     Ok(error::see_other("/", &cookie))
+}
+
+/// Ends the browser session of the request: its cookie and the streams that were opened with it.
+pub(super) async fn logout(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    request: Request<Body>,
+) -> Answer {
+    if !app.tokens.sign_out(&who) {
+        return Err(ApiError::bad("the request has no cookie of a browser session"));
+    }
+    let cookie = cookie(&app, &request, "", 0);
+    drop(request);
+    app.acted(&who, "browser_left", "", "").await;
+    Ok(error::see_other("/", &cookie))
+}
+
+/// The cookie of a browser session, for this number of seconds.
+fn cookie(app: &App, request: &Request<Body>, secret: &str, age: u64) -> String {
+    let secure = if auth::is_secure(request, app.secure) { "; Secure" } else { "" };
+    let name = auth::cookie_name(request.headers());
+    format!("{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
 }
 
 async fn show(app: &App, who: Option<Identity>) -> Answer {
@@ -87,7 +101,9 @@ fn whole(body: &str) -> Response {
          <p><a href=\"/livez\">alive</a> · <a href=\"/readyz?verbose\">ready</a>\n</body></html>\n"
     );
     let mut response = error::body("text/html; charset=utf-8", page);
-    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'");
+    let policy = HeaderValue::from_static(
+        "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    );
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     response
 }
@@ -99,6 +115,9 @@ async fn inside(app: &App, who: &Identity) -> Result<String, ApiError> {
     let failures = app.engine.list(filter, None, ROWS).await?.jobs;
     let mut body =
         format!("<p>Signed in as {}. Up for {} s.\n", text(&who.name), app.started.elapsed().as_secs());
+    if who.is_browser() {
+        body += "<form method=\"post\" action=\"/logout\"><button>Sign out</button></form>\n";
+    }
     body += &glance(&counts);
     body += &queues(&counts.queues, counts.others.open());
     body += &workers(&app.sessions.workers(app.poll_sessions.workers()));

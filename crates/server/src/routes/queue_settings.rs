@@ -1,4 +1,4 @@
-//! Settings of queues: pause state and limits.
+//! Settings of queues: pause state, limits and the rule for completed jobs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use jobhall_protocol::{Code, Limit, QueueSettings, SetQueue};
 
 use super::versions::{self, ROUNDS, Wanted};
 use crate::app::App;
-use crate::body;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
+use crate::{audit, body};
 
 /// The configured queues with their versions.
 pub(super) struct Configs(BTreeMap<QueueName, (u32, QueueConfig)>);
@@ -55,6 +55,8 @@ pub(super) async fn set(
         Some(QueueConfig {
             paused: given.paused.unwrap_or(before.paused),
             limits: limits.clone().unwrap_or(before.limits),
+            keep_ms: given.keep_ms.unwrap_or(before.keep_ms),
+            keep_count: given.keep_count.unwrap_or(before.keep_count),
         })
     };
     let (rev, config) = change(&app, &wanted, &name, make).await?;
@@ -64,8 +66,14 @@ pub(super) async fn set(
         Some(false) => "queue_resumed",
         None => "queue_set",
     };
-    app.acted(&who, what, &name, "").await;
-    let told = QueueSettings { name: name.to_string(), paused: config.paused, limits: self::limits(&config) };
+    app.acted(&who, what, &name, &audit::change(&given)).await;
+    let told = QueueSettings {
+        name: name.to_string(),
+        paused: config.paused,
+        limits: self::limits(&config),
+        keep_ms: config.keep_ms,
+        keep_count: config.keep_count,
+    };
     let address = format!("{}/queues/{name}", jobhall_protocol::API);
     Ok(error::tagged(error::made(rev == 1, &address, &told), &versions::tag(rev, &config)?))
 }

@@ -38,14 +38,14 @@ pub(super) async fn queues(
     let asked: QueuesQuery = params::query(&uri)?;
     let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let after = asked.cursor.as_deref().map(from_cursor).transpose()?;
-    // One extra row shows whether another page follows.
-    let mut found = app.engine.queues(after, limit + 1).await?;
+    // One extra row shows whether another page follows. Only queues of the caller are read, because the cursor has the
+    // name of one.
+    let mut found = app.engine.queues(after, who.scope, limit + 1).await?;
     let more = found.len() > limit;
     found.truncate(limit);
     let next_cursor = found.last().filter(|_| more).map(|(name, _)| format!("a{name}"));
     let configs = Configs::read(&app).await?;
-    let reached = found.iter().filter(|(name, _)| who.scope.reaches(name.as_str()));
-    let items = reached.map(|(name, tally)| queue(name, tally, &configs)).collect();
+    let items = found.iter().map(|(name, tally)| queue(name, tally, &configs)).collect();
     let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
     Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
@@ -73,7 +73,9 @@ pub(super) async fn show(
 
 fn queue(name: &QueueName, tally: &Tally, configs: &Configs) -> Queue {
     let config = configs.config(name);
-    Queue { paused: config.paused, limits: limits(&config), ..figures::queue(name, tally, now()) }
+    let (keep_ms, keep_count) = (config.keep_ms, config.keep_count);
+    let counts = figures::queue(name, tally, now());
+    Queue { paused: config.paused, limits: limits(&config), keep_ms, keep_count, ..counts }
 }
 
 fn from_cursor(text: &str) -> Result<QueueName, ApiError> {

@@ -16,7 +16,7 @@ use super::versions::{ROUNDS, Wanted};
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
-use crate::{body, decode, params, to_wire};
+use crate::{audit, body, decode, params, to_wire};
 
 /// Default and maximum number of ticks in a response.
 const TICKS: u64 = 5;
@@ -85,7 +85,7 @@ pub(super) async fn set(
         Ok(Some(Arc::new(ScheduleConfig { schedule, job })))
     };
     let version = change(&wanted, &app, &name, make).await?;
-    app.acted(&who, "schedule_set", &name, "").await;
+    app.acted(&who, "schedule_set", &name, &audit::change(&given)).await;
     let shown = must_find(&app, &name).await?;
     let address = format!("{}/schedules/{name}", wire::API);
     Ok(error::tagged(error::made(version == 1, &address, &to_wire::schedule(&shown)?), &tag(&shown)?))
@@ -114,8 +114,8 @@ pub(super) async fn run(
     app.takes_work()?;
     let name = checked(&name)?;
     let made = app.engine.run_schedule(name.clone()).await?;
-    app.acted(&who, "schedule_run", &name, "").await;
-    Ok(error::ok(&wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }))
+    app.acted(&who, "schedule_run", &name, &format!("as job {}", made.id)).await;
+    Ok(error::ok(&to_wire::submitted(&made)))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

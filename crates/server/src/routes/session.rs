@@ -20,13 +20,12 @@ pub(super) async fn session(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answer {
-    auth::check_origin(&headers)?;
     let token = auth::token(&headers).unwrap_or_default().to_owned();
     let worker = params::worker(&who)?;
     let upgrade = upgrade
         .map_err(|error| ApiError::bad(format!("this route requires a WebSocket upgrade: {error}")))?;
     let encoding = encoding(&upgrade)?;
-    let place = app.sessions.place()?;
+    let place = (app.sessions.place()?, app.shares.session(&who)?);
     // A frame slightly over the limit is read, so that the close reason can name the limit.
     let upgrade = upgrade.max_message_size(2 * FRAME_BYTES).max_frame_size(2 * FRAME_BYTES);
     let caller = Caller { worker, who, token, encoding };

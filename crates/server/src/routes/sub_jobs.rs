@@ -45,6 +45,7 @@ pub(super) async fn wait(
         return Err(ApiError::bad(format!("wait_s of {wait_s} is outside 0 to {most}")));
     }
     let jobs = job_ids(given.jobs)?;
+    let _share = app.shares.waiting(&who)?;
     let waited = tokio::select! {
         waited = app.engine.wait(of, jobs, wait_s * 1_000) => waited?,
         () = app.drained() => return Ok(error::nothing()),

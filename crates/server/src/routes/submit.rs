@@ -9,8 +9,9 @@ use jobhall_core::Disposition;
 use jobhall_engine::{IdempotencyKey, Submit};
 use jobhall_protocol as wire;
 
+use super::history;
 use super::jobs::address;
-use crate::app::{App, now};
+use crate::app::App;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, decode, to_wire};
@@ -37,7 +38,10 @@ async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<Idemp
     let jobs = vec![decode::submit::job(app, who, &job).await?];
     let (made, shown) = app.engine.submit_shown(Submit { jobs, name }).await?;
     let new = made.disposition == Disposition::Created;
-    Ok(error::made(new, &address(made.id), &to_wire::shown(&shown, now())?))
+    let wire::Submitted { disposition, params_differ, .. } = to_wire::submitted(&made);
+    let job = history::job(app, &shown).await?;
+    let job = wire::Job { disposition: Some(disposition), params_differ, ..job };
+    Ok(error::made(new, &address(made.id), &job))
 }
 
 async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Option<IdempotencyKey>) -> Answer {

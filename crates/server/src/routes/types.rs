@@ -1,55 +1,71 @@
 //! Settings of job types. A change replaces single fields.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderMap, Request};
+use axum::http::{HeaderMap, Request, Uri};
 use jobhall_core::limits::Limit as CoreLimit;
 use jobhall_core::{TypeConfig, TypeName};
 use jobhall_engine::Rejected;
 use jobhall_protocol::{Code, Limit, Page, SetType};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::versions::{self, ROUNDS, Wanted};
 use crate::app::App;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
-use crate::{body, to_wire};
+use crate::{audit, body, params, to_wire};
 
-/// The types of submitted jobs and the configured types.
-#[derive(Default)]
-pub(super) struct Types(BTreeMap<TypeName, Stored>);
+/// Default page size.
+const LIMIT: usize = 500;
+const LIMIT_MOST: usize = 500;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TypesQuery {
+    /// Page size.
+    limit: Option<usize>,
+    /// The `next_cursor` of the previous page.
+    cursor: Option<String>,
+}
 
 /// Settings and their version.
-#[derive(Clone)]
 struct Stored {
     rev: u32,
     config: TypeConfig,
 }
 
-impl Types {
-    pub(super) async fn read(app: &App) -> Result<Types, ApiError> {
-        let types = app.engine.types().await?.into_iter();
-        Ok(Types(types.map(|(name, rev, config)| (name, Stored { rev, config })).collect()))
-    }
-
-    /// The settings of a type; the defaults if it is not configured.
-    pub(super) fn config(&self, name: &TypeName) -> TypeConfig {
-        self.0.get(name).map_or_else(|| TypeConfig::of(name), |stored| stored.config.clone())
-    }
-}
-
 impl Stored {
+    /// A configured type, or one that was used recently.
+    async fn find(app: &App, name: &TypeName) -> Result<Option<Stored>, ApiError> {
+        let found = app.engine.types_by_name(vec![name.clone()]).await?.pop();
+        Ok(found.map(|(_, rev, config)| Stored { rev, config }))
+    }
+
     fn tag(&self) -> Result<String, ApiError> {
         versions::tag(self.rev, &self.config)
     }
 }
 
-pub(super) async fn types(State(app): State<Arc<App>>) -> Answer {
-    let types = Types::read(&app).await?;
-    let items = types.0.iter().map(|(name, stored)| to_wire::type_settings(name, &stored.config)).collect();
-    Ok(error::ok(&Page { items, next_cursor: None }))
+pub(super) async fn types(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+    let asked: TypesQuery = params::query(&uri)?;
+    let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
+    let after = asked.cursor.as_deref().map(from_cursor).transpose()?;
+    // One extra type shows whether another page follows.
+    let mut found = app.engine.types(after, limit + 1).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next_cursor = found.last().filter(|_| more).map(|(name, ..)| format!("a{name}"));
+    let items = found.iter().map(|(name, _, config)| to_wire::type_settings(name, config)).collect();
+    let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
+    Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
+}
+
+fn from_cursor(text: &str) -> Result<TypeName, ApiError> {
+    let name = text.strip_prefix('a').and_then(|name| TypeName::new(name).ok());
+    name.ok_or_else(|| ApiError::bad(format!("cursor: {} is not a cursor of this list", params::shown(text))))
 }
 
 pub(super) async fn show(
@@ -58,8 +74,7 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Answer {
     let name = TypeName::new(&name).map_err(ApiError::bad)?;
-    let types = Types::read(&app).await?;
-    let stored = types.0.get(&name).ok_or_else(|| unknown(&name))?;
+    let stored = Stored::find(&app, &name).await?.ok_or_else(|| unknown(&name))?;
     let tag = stored.tag()?;
     if Wanted::of(&headers)?.has(Some(&tag)) {
         return Ok(error::unchanged(&tag));
@@ -78,12 +93,12 @@ pub(super) async fn set(
     let given: SetType = body::json(request).await?;
     let limits = given.limits.as_deref().map(Limit::checked).transpose().map_err(ApiError::bad)?;
     let make = |before| Some(changed(before, &given, limits.clone()));
-    let (rev, config) = change(&app, &wanted, &name, make).await?;
+    let Changed { rev, config, new } = change(&app, &wanted, &name, make).await?;
     let config = config.ok_or_else(|| ApiError::internal("the answer has no type configuration"))?;
     let stored = Stored { rev, config };
-    app.acted(&who, "type_set", &name, "").await;
+    app.acted(&who, "type_set", &name, &audit::change(&given)).await;
     let address = format!("{}/types/{name}", jobhall_protocol::API);
-    let response = error::made(rev == 1, &address, &to_wire::type_settings(&name, &stored.config));
+    let response = error::made(new, &address, &to_wire::type_settings(&name, &stored.config));
     Ok(error::tagged(response, &stored.tag()?))
 }
 
@@ -96,7 +111,7 @@ pub(super) async fn reset(
 ) -> Answer {
     let name = TypeName::new(&name).map_err(ApiError::bad)?;
     let wanted = Wanted::of(&headers)?;
-    if !Types::read(&app).await?.0.contains_key(&name) {
+    if Stored::find(&app, &name).await?.is_none() {
         return Err(unknown(&name));
     }
     change(&app, &wanted, &name, |_| None).await?;
@@ -122,27 +137,36 @@ fn changed(before: TypeConfig, given: &SetType, limits: Option<Vec<CoreLimit>>) 
     }
 }
 
+/// Settings after a change.
+struct Changed {
+    rev: u32,
+    config: Option<TypeConfig>,
+    /// Whether the type was unknown before.
+    new: bool,
+}
+
 /// Changes the settings, guarded by their rev. Without `If-Match` a conflicting change is retried on the new version.
 async fn change(
     app: &App,
     wanted: &Wanted,
     name: &TypeName,
     make: impl Fn(TypeConfig) -> Option<TypeConfig>,
-) -> Result<(u32, Option<TypeConfig>), ApiError> {
+) -> Result<Changed, ApiError> {
     for _ in 0..ROUNDS {
-        let types = Types::read(app).await?;
-        let tag = types.0.get(name).map(Stored::tag).transpose()?;
+        let before = Stored::find(app, name).await?;
+        let tag = before.as_ref().map(Stored::tag).transpose()?;
         if !wanted.allows(tag.as_deref()) {
-            let detail = match tag {
+            let detail = match &tag {
                 Some(tag) => format!("type {name} has version {tag}"),
                 None => format!("there is no type {name}"),
             };
             return Err(ApiError::new(Code::PreconditionFailed, detail));
         }
-        let config = make(types.config(name));
-        let rev = types.0.get(name).map_or(0, |stored| stored.rev);
+        let Stored { rev, config } =
+            before.unwrap_or_else(|| Stored { rev: 0, config: TypeConfig::of(name) });
+        let config = make(config);
         match app.engine.set_type(name.clone(), config.clone(), Some(rev)).await {
-            Ok(rev) => return Ok((rev, config)),
+            Ok(rev) => return Ok(Changed { rev, config, new: tag.is_none() }),
             Err(Rejected::Changed { .. }) => {}
             Err(refused) => return Err(refused.into()),
         }

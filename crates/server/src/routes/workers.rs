@@ -5,8 +5,10 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::Request;
+use jobhall_core::WorkerName;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_protocol::{Assignments, Code, Page, Renewals, Vacancy};
+use jobhall_engine::Silence;
+use jobhall_protocol::{Assignments, Code, Page, Renewals, Timestamp, Vacancy, Worker};
 
 use crate::app::App;
 use crate::error::{self, Answer, ApiError};
@@ -28,8 +30,10 @@ pub(super) async fn vacancy(
 ) -> Answer {
     let waiting = Box::pin(park(&app, &who, request)).await?.wait();
     let assignments = tokio::select! {
-        assignments = waiting => assignments?,
+        // The end of the token is checked first, so that nothing is assigned to a session that began during it.
+        biased;
         () = app.tokens.gone(&who) => return Err(gone()),
+        assignments = waiting => assignments?,
     };
     if assignments.is_empty() {
         return Ok(error::nothing());
@@ -52,7 +56,8 @@ async fn park(app: &Arc<App>, who: &Identity, request: Request<Body>) -> Result<
         slots: vacancy.slots,
         wait_ms: vacancy.wait_s * 1_000,
     };
-    Ok(poll::park(app, offer).await?)
+    let share = app.shares.waiting(who)?;
+    Ok(poll::park(app, offer, share).await?)
 }
 
 fn gone() -> ApiError {
@@ -73,18 +78,54 @@ pub(super) async fn renewals(
         Ok((params::attempt_id(&held.id)?, params::lease(&held.lease)?))
     };
     let attempts = renewals.attempts.iter().map(held).collect::<Result<Vec<_>, ApiError>>()?;
-    Ok(error::ok(&app.poll_sessions.renew(&worker, attempts).await?))
+    let renewed = app.poll_sessions.renew(&worker, attempts).await?;
+    // A renewal that met the end of the token may have opened a session after the others ended.
+    if !app.tokens.knows(&who) {
+        app.engine.end_worker(worker).await?;
+        return Err(gone());
+    }
+    Ok(error::ok(&renewed))
 }
 
 pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
+    Ok(error::ok(&Page { items: list(&app).await?, next_cursor: None }))
+}
+
+/// The connected workers, and those that are paused or drain, by name.
+pub(super) async fn list(app: &App) -> Result<Vec<Worker>, ApiError> {
     let mut items = app.sessions.workers(app.poll_sessions.workers());
     for known in app.engine.workers().await? {
         // Both lists are sorted by name.
-        let Ok(at) = items.binary_search_by(|item| item.name.as_str().cmp(known.worker.as_str())) else {
-            continue;
+        let at = match (position(&items, &known.worker), &known.silence) {
+            (Ok(at), _) => at,
+            (Err(_), None) => continue,
+            (Err(at), Some(silence)) => {
+                items.insert(at, silent(&known.worker, silence));
+                at
+            }
         };
         items[at].uses = known.taken.to_string();
         items[at].reserved_for = known.reserved_for.map(|id| id.get());
+        items[at].silent_ms = known.silence.as_ref().map(|silence| silence.silent_ms);
+        items[at].lost_at = known.silence.as_ref().map(|silence| Timestamp(silence.until));
     }
-    Ok(error::ok(&Page { items, next_cursor: None }))
+    for (name, config) in app.engine.worker_configs(None).await? {
+        let at = position(&items, &name).unwrap_or_else(|at| {
+            items.insert(at, Worker::named(name.to_string()));
+            at
+        });
+        items[at].paused = config.paused;
+        items[at].draining = config.draining.is_some();
+    }
+    Ok(items)
+}
+
+fn position(items: &[Worker], name: &WorkerName) -> Result<usize, usize> {
+    items.binary_search_by(|item| item.name.as_str().cmp(name.as_str()))
+}
+
+/// A worker without a connection, which still holds leases.
+fn silent(worker: &WorkerName, silence: &Silence) -> Worker {
+    let attempts = silence.attempts.iter().map(ToString::to_string).collect();
+    Worker { attempts, ..Worker::named(worker.to_string()) }
 }

@@ -6,20 +6,23 @@ use axum::extract::ws::{Message, WebSocket, close_code};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_engine::Session;
+use jobhall_engine::{Session, WorkerChange};
 use jobhall_protocol::{
-    Encoding, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Welcome, Word, read_frame,
+    Encoding, FEATURE_FINISH, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Welcome, Word,
+    read_frame,
 };
 
-use super::Caller;
 use super::end::End;
 use super::outlet::Outlet;
-use super::present::{Given, Present};
+use super::present::{Given, HeldName, Present};
+use super::{Caller, Guard};
 use crate::app::App;
 use crate::error::ApiError;
 
 /// Maximum number of attempts in a hello.
 const BROUGHT: usize = 10_000;
+/// Maximum length of the name of a process.
+const INSTANCE_BYTES: usize = 100;
 
 /// A session that has begun.
 pub(super) struct Begun {
@@ -29,11 +32,14 @@ pub(super) struct Begun {
     pub rest: Vec<ToServer>,
     /// Features that both sides support.
     pub features: Vec<String>,
+    pub guard: Guard,
+    /// The name of the worker, held until the session ends.
+    pub name: Option<HeldName>,
 }
 
 /// Reads the first frame and answers it.
 pub(super) async fn begin(
-    app: &App,
+    app: &Arc<App>,
     caller: &Caller,
     outlet: &mut Outlet,
     stream: &mut SplitStream<WebSocket>,
@@ -88,7 +94,7 @@ pub(super) async fn next_frame(
     }
 }
 
-async fn open(app: &App, caller: &Caller, hello: Hello) -> Result<(Begun, Welcome), ApiError> {
+async fn open(app: &Arc<App>, caller: &Caller, hello: Hello) -> Result<(Begun, Welcome), ApiError> {
     if hello.version != SESSION_VERSION {
         let given = hello.version;
         return Err(ApiError::bad(format!("this server supports version {SESSION_VERSION}, not {given}")));
@@ -103,7 +109,13 @@ async fn open(app: &App, caller: &Caller, hello: Hello) -> Result<(Begun, Welcom
     let accepts = caller.who.takes(accepts);
     let known = |name: &&&str| hello.features.iter().any(|asked| asked == **name);
     let features: Vec<_> = SESSION_FEATURES.iter().filter(known).map(ToString::to_string).collect();
-    let present = Present::new(caller.worker.clone(), abilities.to_string());
+    let name = match &hello.instance {
+        Some(instance) => Some(app.sessions.hold_name(&caller.worker, bounded(instance)?)?),
+        None => None,
+    };
+    let finishes = features.iter().any(|feature| feature == FEATURE_FINISH);
+    let process = hello.instance.clone().filter(|_| finishes);
+    let present = Present::new(caller.worker.clone(), abilities.to_string(), process);
     let attempts: Vec<_> = hello.attempts.iter().map(|held| (held.attempt, held.lease)).collect();
     let session = app.engine.open_session(caller.worker.clone(), abilities, accepts, attempts).await?;
     for held in hello.attempts.iter().filter(|held| session.kept.contains(&held.attempt)) {
@@ -118,5 +130,30 @@ async fn open(app: &App, caller: &Caller, hello: Hello) -> Result<(Begun, Welcom
         kept: session.kept.clone(),
         lost: session.lost.clone(),
     };
-    Ok((Begun { session, present: Arc::new(present), rest: Vec::new(), features }, welcome))
+    let present = Arc::new(present);
+    // Before the welcome, so that a worker that has it is in the list of workers.
+    let guard = Guard::enter(app, session.id(), present.clone());
+    drain_again(app, &present).await?;
+    Ok((Begun { session, present, rest: Vec::new(), features, guard, name }, welcome))
+}
+
+/// The worker may be draining: its process learns it again after a lost connection; another process is not concerned.
+/// The session is in the list already, so a drain that begins now is not missed.
+async fn drain_again(app: &App, present: &Present) -> Result<(), ApiError> {
+    let worker = &present.worker;
+    let configs = app.engine.worker_configs(Some(worker.clone())).await?;
+    let Some(drained) = configs.into_iter().find_map(|(_, config)| config.draining) else { return Ok(()) };
+    if present.process.as_ref() == Some(&drained) {
+        present.finish.notify_one();
+    } else {
+        app.engine.change_worker(worker.clone(), WorkerChange::Drained(drained)).await?;
+    }
+    Ok(())
+}
+
+fn bounded(instance: &str) -> Result<&str, ApiError> {
+    if (1..=INSTANCE_BYTES).contains(&instance.len()) {
+        return Ok(instance);
+    }
+    Err(ApiError::bad(format!("instance: {} bytes, the limit is 1 to {INSTANCE_BYTES}", instance.len())))
 }

@@ -35,8 +35,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::app::App;
-use crate::tokens::Identity;
+use crate::tokens::{Identity, TokenShare};
 
+use present::Present;
 pub(crate) use present::Sessions;
 
 use end::End;
@@ -59,8 +60,11 @@ pub(crate) struct Caller {
     pub encoding: Encoding,
 }
 
+/// The place of a session among all, and among those of its token.
+type Place = (OwnedSemaphorePermit, TokenShare);
+
 /// Serves one worker until either side ends the session.
-pub(crate) async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket, _place: OwnedSemaphorePermit) {
+pub(crate) async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket, _place: Place) {
     let (sink, mut stream) = socket.split();
     let patience = Duration::from_millis(app.lease_ms.min(PATIENCE_MS));
     let mut outlet = Outlet::new(sink, caller.encoding, patience);
@@ -92,9 +96,7 @@ async fn speak(
         Ok(begun) => begun,
         Err(end) => return end,
     };
-    let begin::Begun { session, present, rest, features } = begun;
-    let guard = Guard { app: app.clone(), session: session.id() };
-    app.sessions.enter(session.id(), present.clone());
+    let begin::Begun { session, present, rest, features, guard, name } = begun;
     let (to_writer, told) = mpsc::channel(UNDER_WAY);
     let all = features.iter().any(|feature| feature == FEATURE_MOVED);
     let mut reader = Reader::new(app, caller, session.id(), &present, to_writer, all);
@@ -103,7 +105,12 @@ async fn speak(
         end = reader.run(rest, stream) => end,
         end = writer.run(outlet) => end,
     };
+    // A session that began while its token was being revoked ends with it.
+    if end == End::TokenRevoked {
+        let _ = app.engine.end_worker(caller.worker.clone()).await;
+    }
     drop(guard);
+    drop(name);
     end
 }
 
@@ -111,6 +118,13 @@ async fn speak(
 struct Guard {
     app: Arc<App>,
     session: SessionId,
+}
+
+impl Guard {
+    fn enter(app: &Arc<App>, session: SessionId, present: Arc<Present>) -> Guard {
+        app.sessions.enter(session, present);
+        Guard { app: app.clone(), session }
+    }
 }
 
 impl Drop for Guard {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::SinkExt;
 use futures_util::stream::SplitSink;
-use jobhall_protocol::{Encoding, FrameWriter, ToWorker};
+use jobhall_protocol::{Encoding, FrameError, FrameWriter, ToWorker};
 
 use super::end::End;
 
@@ -28,10 +28,18 @@ impl Outlet {
 
     /// Adds a message, which is sent by [`Outlet::flush`] at the latest.
     pub(super) async fn push(&mut self, message: &ToWorker) -> Result<(), End> {
-        let written = self.frame.push(message).map_err(|error| broken(&error))?;
-        if !written {
+        let mut written = self.frame.push(message);
+        if written == Ok(false) {
             self.feed().await?;
-            self.frame.push(message).map_err(|error| broken(&error))?;
+            written = self.frame.push(message);
+        }
+        match written {
+            Ok(_) => {}
+            // Messages are bounded, so this is a defect. It must not end the other attempts of the session.
+            Err(FrameError::Bytes(bytes)) => {
+                tracing::error!(bytes, "a message was not sent: it is larger than a frame");
+            }
+            Err(error) => return Err(broken(&error)),
         }
         if self.frame.len() >= FULL { self.feed().await } else { Ok(()) }
     }

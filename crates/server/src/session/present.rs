@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jobhall_core::{AttemptId, LeaseId, WorkerName};
 use jobhall_engine::SessionId;
 use jobhall_protocol::{Code, Worker};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 
@@ -15,18 +15,47 @@ const MOST: usize = 10_000;
 
 pub(crate) struct Sessions {
     places: Arc<Semaphore>,
+    /// The connected processes by the name of their worker, with their number of sessions.
+    instances: Mutex<HashMap<WorkerName, (String, usize)>>,
     present: Mutex<HashMap<SessionId, Arc<Present>>>,
 }
 
 impl Default for Sessions {
     fn default() -> Sessions {
-        Sessions { places: Arc::new(Semaphore::new(MOST)), present: Mutex::default() }
+        Sessions {
+            places: Arc::new(Semaphore::new(MOST)),
+            present: Mutex::default(),
+            instances: Mutex::default(),
+        }
+    }
+}
+
+/// The name of a worker, held by one process. Released on drop.
+pub(super) struct HeldName {
+    sessions: Arc<Sessions>,
+    worker: WorkerName,
+}
+
+impl Drop for HeldName {
+    fn drop(&mut self) {
+        let mut instances = self.sessions.instances();
+        let is_last = instances.get_mut(&self.worker).is_some_and(|(_, count)| {
+            *count -= 1;
+            *count == 0
+        });
+        if is_last {
+            instances.remove(&self.worker);
+        }
     }
 }
 
 pub(crate) struct Present {
     pub(super) worker: WorkerName,
     pub(super) abilities: String,
+    /// The name of its process, if that exits when the worker is drained.
+    pub(super) process: Option<String>,
+    /// Notified when the worker is drained.
+    pub(super) finish: Notify,
     book: Mutex<Book>,
 }
 
@@ -58,8 +87,8 @@ impl Book {
 }
 
 impl Present {
-    pub(super) fn new(worker: WorkerName, abilities: String) -> Present {
-        Present { worker, abilities, book: Mutex::default() }
+    pub(super) fn new(worker: WorkerName, abilities: String, process: Option<String>) -> Present {
+        Present { worker, abilities, process, finish: Notify::new(), book: Mutex::default() }
     }
 
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
@@ -82,6 +111,29 @@ impl Sessions {
         let _ = self.places.acquire_many(all).await;
     }
 
+    fn instances(&self) -> MutexGuard<'_, HashMap<WorkerName, (String, usize)>> {
+        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds the name of a worker for a process. Two processes under one name would look like one worker.
+    pub(super) fn hold_name(
+        self: &Arc<Sessions>,
+        worker: &WorkerName,
+        instance: &str,
+    ) -> Result<HeldName, ApiError> {
+        let mut instances = self.instances();
+        let (holder, count) = instances.entry(worker.clone()).or_insert_with(|| (instance.to_owned(), 0));
+        if holder != instance {
+            let detail = format!(
+                "a worker named {worker} is connected from another process; \
+                 give each worker its own token (--join), or its own name if it uses an administrator's token"
+            );
+            return Err(ApiError::new(Code::Conflict, detail));
+        }
+        *count += 1;
+        Ok(HeldName { sessions: self.clone(), worker: worker.clone() })
+    }
+
     fn present(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Present>>> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,6 +144,20 @@ impl Sessions {
 
     pub(super) fn leave(&self, session: SessionId) {
         self.present().remove(&session);
+    }
+
+    /// The process of a connected worker, if it exits when the worker is drained.
+    pub(crate) fn process(&self, worker: &WorkerName) -> Option<String> {
+        let present = self.present();
+        present.values().filter(|present| present.worker == *worker).find_map(|one| one.process.clone())
+    }
+
+    /// Makes a process finish its jobs and exit.
+    pub(crate) fn finish(&self, worker: &WorkerName, process: &str) {
+        let present = self.present();
+        let of_process =
+            |one: &&Arc<Present>| one.worker == *worker && one.process.as_deref() == Some(process);
+        present.values().filter(of_process).for_each(|one| one.finish.notify_one());
     }
 
     /// Records that a log chunk arrived by an HTTP request.
@@ -116,14 +182,8 @@ impl Sessions {
             others.into_iter().map(|worker| (worker.name.clone(), worker)).collect();
         for present in self.present().values() {
             let name = present.worker.to_string();
-            let worker = workers.entry(name.clone()).or_insert_with(|| Worker {
-                name,
-                abilities: String::new(),
-                slots: 0,
-                attempts: Vec::new(),
-                uses: String::new(),
-                reserved_for: None,
-            });
+            let worker = workers.entry(name.clone()).or_insert_with(|| Worker::named(name));
+            worker.connected = true;
             let book = present.book();
             let free = book.total.saturating_sub_unsigned(book.given).max(0);
             let free = u32::try_from(free).unwrap_or(u32::MAX);

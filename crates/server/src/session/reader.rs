@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use futures_util::stream::SplitStream;
 use jobhall_blobs::Stream;
 use jobhall_core::AttemptId;
-use jobhall_engine::{Answer, Answers, AttemptRef, Rejected, Request, SessionId};
+use jobhall_engine::{Answer, Answers, AttemptRef, Rejected, Request, SessionId, WorkerChange};
 use jobhall_protocol::{Code, LogStream, ToServer, ToWorker, Word};
 use tokio::sync::mpsc;
 
@@ -89,6 +89,12 @@ impl<'a> Reader<'a> {
         let leaves = sorted.leaves;
         self.carry(sorted).await?;
         if leaves {
+            // A process that leaves exits, so a drain of it is over. This precedes the end of the session, which may
+            // end this task.
+            if let Some(process) = self.present.process.clone() {
+                let worker = self.caller.worker.clone();
+                let _ = self.app.engine.change_worker(worker, WorkerChange::Drained(process)).await;
+            }
             let closed = self.app.engine.close_session(self.session).await;
             return Err(closed.map_or(End::Broken, |_| End::Left));
         }

@@ -18,6 +18,8 @@ pub(super) struct Note {
     /// None if the worker receives no answer.
     pub to: Option<Word>,
     pub attempt: Option<AttemptId>,
+    /// Whether the worker waits for the new state of the job.
+    pub waits: bool,
 }
 
 /// A log chunk; the request at index `check` checks its lease.
@@ -98,9 +100,10 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
             ToServer::Ping { n } => {
                 sorted.said.push(ToWorker::Pong { n, at: Timestamp(now()) });
             }
-            ToServer::Accept { attempt, lease } => {
+            ToServer::Accept { attempt, lease, answer: waits } => {
                 let of = AttemptRef { worker: worker.clone(), attempt, lease };
-                sorted.ask(Request::Accept { of }, Some(Word::Accept), Some(attempt));
+                sorted.requests.push(Request::Accept { of });
+                sorted.notes.push(Note { to: Some(Word::Accept), attempt: Some(attempt), waits });
             }
             ToServer::Progress { attempt, lease, indicators: given } => match indicators(given) {
                 Ok(indicators) => {
@@ -131,7 +134,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
                 Ok(ending) => {
                     let of = AttemptRef { worker: worker.clone(), attempt, lease };
                     let request = ending.request(of);
-                    let note = Note { to: Some(Word::Outcome), attempt: Some(attempt) };
+                    let note = Note { to: Some(Word::Outcome), attempt: Some(attempt), waits: true };
                     let log = match speaker.book.attempts.get(&attempt) {
                         Some(Given { lease: own, logged }) if *own == lease => logged.then_some(Owner::Given),
                         _ => match written.get(&attempt) {
@@ -151,7 +154,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
 impl Sorted {
     fn ask(&mut self, request: Request, to: Option<Word>, attempt: Option<AttemptId>) {
         self.requests.push(request);
-        self.notes.push(Note { to, attempt });
+        self.notes.push(Note { to, attempt, waits: false });
     }
 
     /// Checks a lease with an empty progress report, which requires the current lease.

@@ -19,6 +19,7 @@ use super::reader::Told;
 use super::words::{Note, refused};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::tokens::Identity;
 use crate::{decode, to_wire};
 
 /// Maximum number of events read at once.
@@ -74,6 +75,7 @@ impl<'a> Writer<'a> {
                     }
                 }
                 next = next(&mut self.told, &mut self.front) => heard = Some(next?),
+                () = self.present.finish.notified() => outlet.push(&ToWorker::Finish {}).await?,
                 _ = token.tick() => self.check_token()?,
                 _ = ping.tick() => outlet.ping().await?,
             }
@@ -107,7 +109,10 @@ impl<'a> Writer<'a> {
                     ToWorker::Revoke { attempt }
                 }
                 SessionEvent::VacancyEnded(..) => continue,
-                SessionEvent::Ended => return Err(End::Expired),
+                SessionEvent::Ended => {
+                    self.check_token()?;
+                    return Err(End::Expired);
+                }
             };
             outlet.push(&message).await?;
         }
@@ -138,7 +143,10 @@ impl<'a> Writer<'a> {
     /// Ends the session if its token was revoked.
     fn check_token(&self) -> Result<(), End> {
         let who = self.app.tokens.who(&self.caller.token);
-        if who.as_ref() == Some(&self.caller.who) { Ok(()) } else { Err(End::TokenRevoked) }
+        // The address of the request and the worker that an administrator named are not part of the token.
+        let (from, worker) = (self.caller.who.from, self.caller.who.worker.clone());
+        let is_valid = who.is_some_and(|who| Identity { from, worker, ..who } == self.caller.who);
+        if is_valid { Ok(()) } else { Err(End::TokenRevoked) }
     }
 
     /// Withdraws the free credit while the server drains; the worker may finish its current attempts.
@@ -209,7 +217,7 @@ pub(super) fn answers(notes: Vec<Note>, heard: Heard, all: bool) -> Vec<ToWorker
         let (to, attempt) = (note.to?, note.attempt);
         match (answer, attempt) {
             (Err(why), _) => Some(refused(to, attempt, &ApiError::from(why))),
-            (Ok(Answer::State(state)), Some(attempt)) if to == Word::Outcome || (all && to != Word::Log) => {
+            (Ok(Answer::State(state)), Some(attempt)) if note.waits || (all && to != Word::Log) => {
                 Some(ToWorker::Moved { attempt, to, state: state.to_string() })
             }
             (Ok(_), None) if to == Word::Renew => Some(ToWorker::Renewed {}),

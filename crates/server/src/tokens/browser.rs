@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::secret::{Hash, random_hex};
 
@@ -12,6 +14,15 @@ const CODE_TIME: Duration = Duration::from_secs(600);
 pub(crate) const SESSION_TIME: Duration = Duration::from_secs(12 * 3_600);
 /// Maximum number of codes and of sessions; a new one replaces the oldest.
 const MOST: usize = 1_000;
+
+/// A valid session of a browser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BrowserSession {
+    /// The hash of its cookie.
+    key: String,
+    /// When it ends.
+    pub end: Instant,
+}
 
 #[derive(Default)]
 struct Book {
@@ -43,9 +54,21 @@ impl Browsers {
         Some(secret)
     }
 
-    /// Whether the session is valid.
-    pub(super) fn is_in(&self, secret: &str) -> bool {
-        self.book().sessions.get(&key(secret)).is_some_and(|end| *end > Instant::now())
+    /// The session of this cookie, if it is valid.
+    pub(super) fn session(&self, secret: &str) -> Option<BrowserSession> {
+        let key = key(secret);
+        let end = *self.book().sessions.get(&key)?;
+        (end > Instant::now()).then_some(BrowserSession { key, end })
+    }
+
+    /// Whether the session is still valid.
+    pub(super) fn is_in(&self, session: &BrowserSession) -> bool {
+        self.book().sessions.get(&session.key).is_some_and(|end| *end > Instant::now())
+    }
+
+    /// Ends a session.
+    pub(super) fn leave(&self, session: &BrowserSession) {
+        self.book().sessions.remove(&session.key);
     }
 }
 
@@ -73,10 +96,12 @@ mod tests {
     fn a_code_works_once_and_the_number_of_sessions_is_bounded() {
         let browsers = Browsers::default();
         let code = browsers.code();
-        let session = browsers.enter(&code).unwrap();
-        assert!(browsers.is_in(&session) && !browsers.is_in(&code) && !browsers.is_in(""));
+        let cookie = browsers.enter(&code).unwrap();
+        let session = browsers.session(&cookie).unwrap();
+        assert!(browsers.is_in(&session));
+        assert!(browsers.session(&code).is_none() && browsers.session("").is_none());
         assert_eq!(browsers.enter(&code), None, "once");
-        assert_eq!(browsers.enter(&session), None);
+        assert_eq!(browsers.enter(&cookie), None);
         for _ in 0..MOST + 10 {
             browsers.code();
         }

@@ -1,7 +1,11 @@
 //! The identity behind a token: its name, role and scope.
 
+use std::net::IpAddr;
+
 use jobhall_core::needs::Accepts;
 use jobhall_core::{AttemptId, Job, JobId, LeaseId, Scope, WorkerName};
+
+use super::browser::BrowserSession;
 
 /// The role of a token; `access` lists the routes of each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,13 +63,25 @@ pub struct Identity {
     pub scope: Scope,
     /// For the process of a job, its attempt.
     pub bound: Option<Bound>,
+    /// The address of the request; none before a request is made.
+    pub(crate) from: Option<IpAddr>,
+    /// For a browser, its session.
+    pub(crate) browser: Option<BrowserSession>,
+    /// The worker that an administrator acts for, if it is not named after the token.
+    pub worker: Option<WorkerName>,
 }
 
 impl Identity {
     /// An identity with access to every queue.
     #[must_use]
     pub fn new(id: &str, name: &str, role: Role) -> Identity {
-        Identity { id: id.to_owned(), name: name.to_owned(), role, scope: Scope::default(), bound: None }
+        let (id, name, scope) = (id.to_owned(), name.to_owned(), Scope::default());
+        Identity { id, name, role, scope, bound: None, from: None, browser: None, worker: None }
+    }
+
+    /// Whether it is known by the cookie of a browser.
+    pub(crate) fn is_browser(&self) -> bool {
+        self.browser.is_some()
     }
 
     /// Whether it may see all jobs.

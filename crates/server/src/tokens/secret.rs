@@ -98,31 +98,62 @@ pub(super) fn bytes_of(text: &str) -> Option<[u8; 32]> {
 /// The text of a private file in this directory; a missing file is created.
 pub(super) fn private(data: &Path, name: &str, make: fn() -> String) -> Result<String, TokenError> {
     let path = data.join(name);
-    let failed = |source| TokenError::File { path: path.clone(), source };
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text.trim().to_owned(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let text = make();
-            write_private(data, &path, &text).map_err(failed)?;
-            text
-        }
-        Err(error) => return Err(failed(error)),
-    };
-    if fs::metadata(&path).map_err(failed)?.permissions().mode() & 0o077 != 0 {
-        return Err(TokenError::Open(path));
+    if let Some(text) = read_private(&path)? {
+        return Ok(text);
     }
+    let text = make();
+    write_private(&path, &text, |_| Ok(())).map_err(|source| TokenError::File { path, source })?;
     Ok(text)
 }
 
+/// The text of a private file; none if there is no file.
+pub(super) fn read_private(path: &Path) -> Result<Option<String>, TokenError> {
+    let failed = |source| TokenError::File { path: path.to_owned(), source };
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text.trim().to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    if fs::metadata(path).map_err(failed)?.permissions().mode() & 0o077 != 0 {
+        return Err(TokenError::Open(path.to_owned()));
+    }
+    Ok(Some(text))
+}
+
 /// Writes to a temporary file and renames it, so that a crash leaves no partial secret.
-fn write_private(data: &Path, path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn write_private(
+    path: &Path,
+    text: &str,
+    prepare: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let beside = write_beside(path, text)?;
+    prepare(&beside)
+        .and_then(|()| fs::rename(&beside, path))
+        .inspect_err(|_| drop(fs::remove_file(&beside)))?;
+    sync_directory(path)
+}
+
+/// The same, but an existing file is not replaced.
+pub(super) fn create_private(path: &Path, text: &str) -> io::Result<()> {
+    let beside = write_beside(path, text)?;
+    let linked = fs::hard_link(&beside, path);
+    fs::remove_file(&beside)?;
+    linked?;
+    sync_directory(path)
+}
+
+/// Writes a private temporary file in the directory of this path.
+fn write_beside(path: &Path, text: &str) -> io::Result<PathBuf> {
     let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
+    beside.push(format!(".{}.new", random_hex::<4>()));
     let beside = PathBuf::from(beside);
-    let _ = fs::remove_file(&beside);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     writeln!(file, "{text}")?;
     file.sync_all()?;
-    fs::rename(&beside, path)?;
-    File::open(data)?.sync_all()
+    Ok(beside)
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }

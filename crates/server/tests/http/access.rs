@@ -7,6 +7,7 @@ const ROLES: [&str; 6] = ["viewer", "client", "worker", "admin", "job", "join"];
 
 /// Method, a path that the route matches, and the status for each role; 0 is any status except 401 and 403.
 const ROUTES: &[(&str, &str, [u16; 6])] = &[
+    ("POST", "/logout", [0, 0, 0, 0, 403, 403]),
     ("GET", "/metrics", [0, 0, 403, 0, 403, 403]),
     ("POST", "/api/v1/jobs", [403, 0, 403, 0, 403, 403]),
     ("GET", "/api/v1/jobs", [0, 0, 403, 0, 403, 403]),
@@ -18,6 +19,7 @@ const ROUTES: &[(&str, &str, [u16; 6])] = &[
     ("POST", "/api/v1/jobs/2/cancel", [403, 0, 403, 0, 403, 403]),
     ("POST", "/api/v1/jobs/2/retry", [403, 0, 403, 0, 403, 403]),
     ("GET", "/api/v1/jobs/1/explain", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/jobs/1/attempts", [0, 0, 403, 0, 403, 403]),
     ("GET", "/api/v1/jobs/1/result", [0, 0, 403, 0, 403, 403]),
     ("GET", "/api/v1/jobs/1/log", [0, 0, 403, 0, 0, 403]),
     ("GET", "/api/v1/jobs/0/events", [0, 0, 403, 0, 403, 403]),
@@ -32,7 +34,12 @@ const ROUTES: &[(&str, &str, [u16; 6])] = &[
     ("PUT", "/api/v1/outcomes/a/b", [403, 0, 403, 0, 403, 403]),
     ("POST", "/api/v1/renewals", [403, 403, 0, 0, 403, 403]),
     ("GET", "/api/v1/workers", [0, 0, 403, 0, 403, 403]),
+    ("POST", "/api/v1/workers/w/pause", [403, 403, 403, 0, 403, 403]),
+    ("POST", "/api/v1/workers/w/resume", [403, 403, 403, 0, 403, 403]),
+    ("POST", "/api/v1/workers/w/drain", [403, 403, 403, 0, 403, 403]),
     ("GET", "/api/v1/nodes", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/retention", [0, 0, 403, 0, 403, 403]),
+    ("PUT", "/api/v1/retention", [403, 403, 403, 0, 403, 403]),
     ("GET", "/api/v1/types", [0, 0, 403, 0, 403, 403]),
     ("PUT", "/api/v1/types/a", [403, 403, 403, 0, 403, 403]),
     ("GET", "/openapi.json", [0, 0, 0, 0, 403, 403]),
@@ -71,7 +78,7 @@ const ROUTES: &[(&str, &str, [u16; 6])] = &[
 ];
 
 /// The routes in the server's own table, except open routes.
-fn listed() -> Vec<(String, String)> {
+pub fn listed() -> Vec<(String, String)> {
     let table = include_str!("../../src/access.rs");
     let table = table.split("TABLE: &[").nth(1).unwrap().split("];").next().unwrap();
     let rows = table.lines().filter(|row| row.contains('"') && !row.contains("Access::Open"));

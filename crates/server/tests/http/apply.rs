@@ -123,7 +123,7 @@ async fn the_lease_is_kept_while_a_function_runs_and_a_cancel_stops_it() {
     let (vacancy, second) = (vacancy(10), worker(&hall));
     let first = client.apply(&vacancy, slow);
     let second = async {
-        hall.until(kept, "accepted").await;
+        hall.until(kept, "running").await;
         second.apply(&vacancy, move |_| hang(begun, stopped)).await
     };
     let cancel = async {
@@ -133,7 +133,7 @@ async fn the_lease_is_kept_while_a_function_runs_and_a_cancel_stops_it() {
     };
     // A lease that began later than that of the function and is not renewed.
     let silent = async {
-        hall.until(kept, "accepted").await;
+        hall.until(kept, "running").await;
         let id = hall.submit(r#"{"type":"silent"}"#).await;
         let reply = hall.work("/api/v1/vacancies", r#"{"slots":1,"accepts":"type=silent"}"#).await;
         let attempt = &reply.json()["attempts"][0];
@@ -145,7 +145,8 @@ async fn the_lease_is_kept_while_a_function_runs_and_a_cancel_stops_it() {
     let (first, second) = (first.unwrap(), second.unwrap());
     assert!(matches!(&first, Applied::Ended { state, .. } if state == "succeeded"), "{first:?}");
     assert!(matches!(&second, Applied::Ended { outcome: Outcome::Cancelled, .. }), "{second:?}");
-    assert_eq!(shown(&hall, kept).await["attempt"], 1);
+    let kept = shown(&hall, kept).await;
+    assert_eq!((&kept["attempt"], kept["started_at"].is_string()), (&json!(1), true), "{kept}");
     assert_eq!(hall.state(cancelled).await, "cancelled");
 }
 

@@ -73,3 +73,37 @@ async fn what_was_refused_is_not_told_as_done() {
     hall.send("DELETE", path, &hall.admin, &[], b"").await.problem(404, "not_found");
     assert_eq!(words(&acts(&hall, "").await), Vec::<String>::new());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_l9_an_entry_says_from_where_and_what_was_set() {
+    let hall = TestServer::start().await;
+    let id = hall.submit(r#"{"type":"t","run_at":"2100-01-01T00:00:00Z"}"#).await;
+    let put =
+        |path: &'static str, body: &'static str| hall.send("PUT", path, &hall.admin, &[], body.as_bytes());
+    put("/api/v1/types/t", r#"{"keep_count":5}"#).await;
+    put("/api/v1/queues/q", r#"{"paused":true}"#).await;
+    put("/api/v1/schedules/s", r#"{"every":"1h","job":{"type":"t","params":{"password":"hunter2"}}}"#).await;
+    let path = format!("/api/v1/jobs/{id}");
+    let edit = br#"{"priority":7,"params":{"password":"hunter2"}}"#;
+    assert_eq!(hall.send("PATCH", &path, &hall.admin, &[], edit).await.status, 200);
+    hall.post("/api/v1/operations", r#"{"verb":"cancel","filter":{"type":"t"}}"#).await;
+    hall.token(r#"{"name":"ci","role":"client","queues":["a","b"],"expires_in":"1h"}"#).await;
+    let page = acts(&hall, "").await;
+    let detail = |act: &str| {
+        let found = page["items"].as_array().unwrap().iter().find(|item| item["act"] == act);
+        found.unwrap_or_else(|| panic!("no {act} in {page}"))["detail"].as_str().unwrap().to_owned()
+    };
+    for (act, change) in [
+        ("type_set", r#""keep_count":5"#),
+        ("queue_paused", r#""paused":true"#),
+        ("schedule_set", r#""every":"1h""#),
+        ("job_edited", r#""priority":7"#),
+        ("operation_started", r#""verb":"cancel""#),
+        ("token_created", "queues a, b"),
+    ] {
+        let detail = detail(act);
+        assert!(detail.starts_with("from 127.0.0.1; ") && detail.contains(change), "{act}: {detail}");
+    }
+    assert!(detail("token_created").contains("expires "), "{}", detail("token_created"));
+    assert!(!page.to_string().contains("hunter2"), "params can be secret");
+}

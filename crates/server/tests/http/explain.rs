@@ -27,7 +27,8 @@ async fn poll(hall: &TestServer) -> Value {
 async fn what_stands_between_a_job_and_workers_is_told_as_data() {
     let hall = TestServer::start().await;
     let first = hall.submit(r#"{"type":"a","uses":"gpu=1"}"#).await;
-    assert_eq!(explained(&hall, first).await, ("no_workers".to_owned(), json!({})));
+    let wanted = json!({"type": "a", "queue": "default", "needs": "", "uses": "gpu=1"});
+    assert_eq!(explained(&hall, first).await, ("no_workers".to_owned(), wanted));
     let attempt = poll(&hall).await;
     hall.word(&attempt, "accept", b"").await;
     assert_eq!(explained(&hall, first).await, ("running".to_owned(), json!({"worker": "w"})));
@@ -58,11 +59,13 @@ async fn what_people_and_time_keep_back_is_told_as_data() {
     assert_eq!(code, "limited");
     let wanted = json!({
         "queue": "slow", "by": "owner", "value": "eve", "concurrency": 1, "weight": 1, "taken": 1,
-        "jobs": [first], "holders": 1, "missing": "places", "until": null, "behind": null,
+        "jobs": [first], "holders": 1, "missing": "places", "behind": null,
+        "ahead": 0, "more_ahead": false, "position": 1, "expected_start": null, "not_before": null,
     });
     assert_eq!(data, wanted);
     let after = hall.submit(&format!(r#"{{"type":"a","after":[{first}]}}"#)).await;
-    let wanted = json!({"jobs": [{"id": first, "state": "accepted"}], "more": 0});
+    let why = json!({"code": "running", "text": "worker w runs it", "data": {"worker": "w"}});
+    let wanted = json!({"jobs": [{"id": first, "state": "accepted", "why": why}], "more": 0});
     assert_eq!(explained(&hall, after).await, ("dependencies".to_owned(), wanted));
     let later = hall.submit(r#"{"type":"a","run_at":"2100-01-01T00:00:00Z"}"#).await;
     let wanted = json!({"run_at": "2100-01-01T00:00:00.000Z"});
@@ -73,4 +76,104 @@ async fn what_people_and_time_keep_back_is_told_as_data() {
     let live = hall.submit(r#"{"type":"a","key":"k","queue":"still"}"#).await;
     let told = hall.get(&format!("/api/v1/jobs/{live}/explain")).await.json();
     assert_eq!(told["reasons"][0]["data"]["queue"], "still");
+}
+
+/// The first reason that this token gets.
+async fn reason(hall: &TestServer, token: &str, id: u64) -> Value {
+    let reply = hall.send("GET", &format!("/api/v1/jobs/{id}/explain"), token, &[], b"").await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.json()["reasons"][0].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_dependency_is_followed_to_the_job_that_failed_first() {
+    let hall = TestServer::start().await;
+    let first = hall.submit(r#"{"type":"a","queue":"far","retry":{"max_attempts":1}}"#).await;
+    let second = hall.submit(&format!(r#"{{"type":"a","queue":"near","after":[{first}]}}"#)).await;
+    let third = hall.submit(&format!(r#"{{"type":"a","queue":"near","after":[{second}]}}"#)).await;
+    let attempt = hall.take().await;
+    let failed = br#"{"outcome":"failed","error":{"reason":"exit_code","explanation":"ended with 7"}}"#;
+    assert_eq!(hall.word(&attempt, "outcome", failed).await.status, 200);
+    hall.until(third, "failed").await;
+    let why = reason(&hall, &hall.viewer, third).await;
+    let text = format!(
+        "it depends on job {second}, which has failed\n  job {second}: it depends on job {first}, which has failed\n  \
+         job {first}: attempt 1 of 1 failed: exit_code: ended with 7"
+    );
+    assert_eq!((&why["code"], &why["text"]), (&json!("dependency"), &json!(text)));
+    let fix = format!(
+        "see `jobhall job log {first}`; run it again with `jobhall job retry {first}`, then run this one with \
+         `jobhall job retry {third}`"
+    );
+    assert_eq!(why["fix"], json!(fix));
+    let causes = &why["data"]["causes"];
+    assert_eq!((&causes[0]["job"], &causes[1]["job"]), (&json!(second), &json!(first)));
+    assert_eq!((&causes[1]["reason"], &causes[1]["attempt"]), (&json!("exit_code"), &json!(1)));
+    // A token that does not see the first job gets no more than the error of the second one.
+    let near = hall.secret(r#"{"name":"near","role":"viewer","queues":["near"]}"#).await;
+    let why = reason(&hall, &near, third).await;
+    assert_eq!(why["data"]["causes"].as_array().map(Vec::len), Some(1), "{why}");
+    assert!(!why.to_string().contains("exit_code"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_some_queues_learns_no_reason_of_a_dependency() {
+    let hall = TestServer::start().await;
+    let near = hall.secret(r#"{"name":"near","role":"viewer","queues":["near"]}"#).await;
+    let first = hall.submit(r#"{"type":"a","queue":"near"}"#).await;
+    let attempt = hall.take().await;
+    hall.word(&attempt, "accept", b"").await;
+    let second = hall.submit(&format!(r#"{{"type":"a","queue":"near","after":[{first}]}}"#)).await;
+    let why = reason(&hall, &near, second).await;
+    assert_eq!(why["data"]["jobs"], json!([{"id": first, "state": "accepted", "why": null}]));
+    assert_eq!(why["fix"], json!(format!("see `jobhall job explain {first}`")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_worker_is_the_same_in_an_explanation_and_in_the_list_of_workers() {
+    let hall = TestServer::start().await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let attempt = hall.take().await;
+    hall.word(&attempt, "accept", b"").await;
+    assert_eq!(explained(&hall, id).await.0, "running");
+    assert!(hall.workers().await[0]["silent_ms"].is_null());
+    // After a restart nothing was heard from the worker yet.
+    let hall = hall.restart(jobhall_engine::Config::default()).await;
+    let (code, data) = explained(&hall, id).await;
+    assert_eq!((code.as_str(), &data["worker"], &data["then"]), ("silent", &json!("w"), &json!("retried")));
+    let workers = hall.workers().await;
+    assert_eq!((workers.len(), &workers[0]["name"]), (1, &json!("w")), "{workers:?}");
+    assert!(workers[0]["silent_ms"].is_u64() && workers[0]["lost_at"].is_string(), "{workers:?}");
+    assert_eq!(workers[0]["attempts"], json!([attempt["id"]]));
+    let renewal = json!({"attempts": [{"id": attempt["id"], "lease": attempt["lease"]}]});
+    assert_eq!(hall.work("/api/v1/renewals", &renewal.to_string()).await.status, 200);
+    assert_eq!(explained(&hall, id).await.0, "running");
+    assert!(hall.workers().await[0]["silent_ms"].is_null());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_progress_of_each_attempt_is_shown_after_its_end() {
+    let hall = TestServer::start().await;
+    let id =
+        hall.submit(r#"{"type":"a","retry":{"max_attempts":2,"backoff":"constant","delay":"1ms"}}"#).await;
+    for (step, outcome) in [(3, r#"{"outcome":"failed"}"#), (6, r#"{"outcome":"succeeded"}"#)] {
+        hall.until(id, if step == 3 { "queued" } else { "retrying" }).await;
+        let attempt = hall.take().await;
+        let body = json!({"indicators": [{"step": step, "total": 6}]}).to_string();
+        assert_eq!(hall.word(&attempt, "progress", body.as_bytes()).await.status, 200);
+        assert_eq!(hall.word(&attempt, "outcome", outcome.as_bytes()).await.status, 200);
+    }
+    let check = async |hall: &TestServer| {
+        let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
+        let listed = hall.get(&format!("/api/v1/jobs/{id}/attempts")).await.json();
+        let steps = |attempts: &Value| -> Vec<_> {
+            attempts.as_array().unwrap().iter().map(|one| one["progress"][0]["step"].as_u64()).collect()
+        };
+        assert_eq!(
+            (steps(&job["attempts"]), steps(&listed["items"])),
+            (vec![Some(3), Some(6)], vec![Some(6), Some(3)])
+        );
+    };
+    check(&hall).await;
+    check(&hall.restart(jobhall_engine::Config::default()).await).await;
 }

@@ -1,16 +1,24 @@
 //! Followers: a node that does not lead forwards requests, and clients see no difference.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jobhall_client::{Client, Trust, tls_config};
 use jobhall_protocol::{Hello, ToServer, ToWorker};
-use jobhall_server::{ForwardTo, Listen, NodeSecret, Options, Running, Server, Tls};
+use jobhall_server::{ForwardTo, HallKeys, Listen, NodeSecret, Options, Running, Server, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::server::{Reply, TestServer, read_until};
 
-const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+fn secret() -> NodeSecret {
+    NodeSecret::new(Arc::new(HallKeys::fixed(&[1; 32])))
+}
+
+/// What a node with these keys shows.
+fn shown() -> String {
+    blake3::Hash::from(blake3::derive_key("jobhall 2026 requests that a node forwards", &[1; 32])).to_string()
+}
 
 /// A node that listens and has no role yet.
 pub async fn node(listen: Listen) -> Running {
@@ -20,12 +28,12 @@ pub async fn node(listen: Listen) -> Running {
 /// The options of the leader of this hall.
 pub fn leadership(hall: &TestServer) -> Options {
     let blobs = jobhall_blobs::Blobs::open(&hall.dir.path().join("of-the-holder")).unwrap();
-    Options { secret: NodeSecret::new(SECRET), ..hall.options(blobs) }
+    Options { secret: Some(secret()), ..hall.options(blobs) }
 }
 
 /// The forwarding target for the node at this address.
 pub fn to(address: impl std::fmt::Display) -> ForwardTo {
-    ForwardTo { url: format!("http://{address}"), secret: NodeSecret::new(SECRET).unwrap(), tls: None }
+    ForwardTo { url: format!("http://{address}"), secret: secret(), tls: None }
 }
 
 /// A hall with a leader and a follower; the test sends all requests to the follower.
@@ -278,7 +286,7 @@ async fn an_answer_that_breaks_off_at_the_leadership_breaks_off_at_the_follower(
 async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_follower() {
     let Followers { hall, holder, follower: _follower } = Followers::open().await;
     // The follower removes these headers from a client's request.
-    let forged = format!("Jobhall-Node: {SECRET}x\r\nJobhall-Peer: http 127.0.0.9\r\n");
+    let forged = format!("Jobhall-Node: {}x\r\nJobhall-Peer: http 127.0.0.9\r\n", shown());
     for _ in 0..10 {
         guess([127, 0, 0, 2], &hall.address, &forged).await.problem(401, "unauthorized");
     }
@@ -294,7 +302,7 @@ async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_follower() {
     }
     guess([127, 0, 0, 4], &at, blamed).await.problem(429, "too_many_requests");
     guess([127, 0, 0, 3], &at, "").await.problem(401, "unauthorized");
-    let believed = format!("Jobhall-Node: {SECRET}\r\nJobhall-Peer: http 127.0.0.4\r\n");
+    let believed = format!("Jobhall-Node: {}\r\nJobhall-Peer: http 127.0.0.4\r\n", shown());
     guess([127, 0, 0, 5], &at, &believed).await.problem(429, "too_many_requests");
 }
 

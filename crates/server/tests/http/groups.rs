@@ -125,7 +125,10 @@ async fn a_group_is_cancelled_as_one_and_says_why() {
     assert_eq!(verb(&hall, &id, "cancel").await.status, 200, "a repetition changes nothing");
     let acts = hall.send("GET", "/api/v1/audit", &hall.admin, &[], b"").await.json();
     let act = &acts["items"].as_array().unwrap().iter().rfind(|act| act["act"] == "group_cancelled").unwrap();
-    assert_eq!((&act["subject"], &act["detail"]), (&json!(id.to_string()), &json!("no_longer_wanted")));
+    assert_eq!(
+        (&act["subject"], &act["detail"]),
+        (&json!(id.to_string()), &json!("from 127.0.0.1; no_longer_wanted"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,7 +184,10 @@ async fn what_a_job_comes_after_is_checked_and_explained() {
     assert_eq!(why["reasons"][0]["code"], "dependencies");
     assert_eq!(
         why["reasons"][0]["text"],
-        format!("it depends on job {first} (queued), which must end first")
+        format!(
+            "it depends on job {first} (queued), which must end first\n  job {first}: no worker is connected; it \
+             needs one that runs type t in queue default"
+        )
     );
     let blocked = hall.get("/api/v1/jobs?state=blocked").await.json();
     assert_eq!(blocked["items"][0]["id"], behind);

@@ -70,7 +70,8 @@ async fn a_waiting_job_is_cancelled_explained_and_retried_as_a_new_one() {
         "a repetition returns the same"
     );
     let why = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
-    assert_eq!(why["reasons"][0]["code"].as_str(), Some("completed"));
+    assert_eq!(why["reasons"][0]["code"].as_str(), Some("cancelled"));
+    assert_eq!(why["reasons"][0]["text"].as_str(), Some("it was cancelled: changed my mind"));
     let retried = hall.post(&format!("/api/v1/jobs/{id}/retry"), "").await;
     assert_eq!(retried.status, 201);
     let job = retried.json();

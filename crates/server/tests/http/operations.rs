@@ -105,7 +105,7 @@ async fn completed_jobs_are_deleted_and_pending_ones_are_not() {
 
 /// Restores the record of an operation to what a server leaves that crashes before it records its progress.
 async fn forget_progress(hall: &TestServer, id: u64, cancel: bool) {
-    let settings = hall.store.settings().await.unwrap();
+    let settings = hall.store.settings(None).await.unwrap();
     let kept =
         settings.into_iter().find(|one| one.kind == SettingKind::Operation && one.name == id.to_string());
     let kept = kept.unwrap();

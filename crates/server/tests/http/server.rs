@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jobhall_blobs::Blobs;
 use jobhall_engine::{Config, Engine, SystemClock};
-use jobhall_server::{Listen, Nodes, Options, Role, Running, Server, Tokens};
+use jobhall_server::{ConnectionLimits, HallKeys, Listen, Nodes, Options, Role, Running, Server, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
 use serde_json::Value;
@@ -27,6 +27,11 @@ pub struct TestServer {
     pub store: Arc<dyn Store>,
     pub running: Option<Running>,
     pub dir: TempDir,
+}
+
+/// The keys of the hall in this directory.
+pub fn keys(dir: &TempDir) -> Arc<HallKeys> {
+    Arc::new(HallKeys::open(&dir.path().join("hall.key")).unwrap())
 }
 
 pub fn quick() -> Config {
@@ -51,9 +56,18 @@ impl TestServer {
         config: Config,
         options: jobhall_store_sqlite::Options,
     ) -> TestServer {
+        TestServer::limited(dir, config, options, ConnectionLimits::default()).await
+    }
+
+    pub async fn limited(
+        dir: TempDir,
+        config: Config,
+        options: jobhall_store_sqlite::Options,
+        limits: ConnectionLimits,
+    ) -> TestServer {
         let store: Arc<dyn Store> = Arc::new(open_store(&dir, options).await);
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await.unwrap();
-        let tokens = Arc::new(Tokens::open(dir.path(), store.clone()).await.unwrap());
+        let tokens = Arc::new(Tokens::open(dir.path(), keys(&dir), store.clone()).await.unwrap());
         let admin = std::fs::read_to_string(dir.path().join("admin.token")).unwrap().trim().to_owned();
         let blobs = open_blobs(&dir).await;
         let options = Options {
@@ -68,7 +82,7 @@ impl TestServer {
             nodes: nodes(),
             secret: None,
         };
-        let listen = Listen { hosts: vec!["hall.example".to_owned()], ..Listen::default() };
+        let listen = Listen { hosts: vec!["hall.example".to_owned()], limits, ..Listen::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let running = Server::serve(listener, listen, options).unwrap();
         TestServer {

@@ -66,7 +66,7 @@ async fn what_cannot_be_a_sub_job_is_refused_by_name_and_makes_nothing() {
     }
     let elsewhere = json!({"call": "c", "job": {"type": "c", "queue": "prod"}});
     let detail = ask(&hall, &given, "jobs", &elsewhere).await.problem(403, "forbidden");
-    assert!(detail.contains("queue prod is outside"), "a process can access only its own queue: {detail}");
+    assert!(detail.contains("the queue of its parent"), "a process can access only its own queue: {detail}");
     assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 2);
     hall.word(&given, "outcome", br#"{"outcome":"succeeded"}"#).await;
     assert_eq!(hall.state(id).await, "succeeded");
@@ -86,4 +86,27 @@ async fn a_waiting_parent_that_is_cancelled_takes_its_sub_jobs_along() {
     hall.until(child, "cancelled").await;
     let job = hall.get(&format!("/api/v1/jobs/{child}")).await.json();
     assert_eq!(job["error"]["reason"], "parent_ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_m7_an_answer_is_as_bounded_as_a_frame_and_the_rest_is_read_alone() {
+    let hall = TestServer::start().await;
+    let (_, given) = parent(&hall).await;
+    for n in 0..6 {
+        ask(&hall, &given, "jobs", &json!({"call": n.to_string(), "job": {"type": "c"}})).await;
+    }
+    let report = json!({"outcome": "succeeded", "value": "x".repeat(250_000)}).to_string();
+    for _ in 0..6 {
+        let taken = hall.take().await;
+        assert_eq!(hall.word(&taken, "outcome", report.as_bytes()).await.status, 200);
+    }
+    let waited = ask(&hall, &given, "wait", &json!({})).await;
+    assert!(waited.body.len() < 1 << 20, "{} bytes", waited.body.len());
+    let jobs = waited.json()["jobs"].as_array().unwrap().clone();
+    let left: Vec<_> = jobs.iter().filter(|job| job["left_out"] == true).collect();
+    assert_eq!((jobs.len(), left.len()), (6, 2));
+    for job in left {
+        let alone = ask(&hall, &given, "wait", &json!({"jobs": [job["id"]]})).await.json();
+        assert_eq!(alone["jobs"][0]["result"].as_str().map(str::len), Some(250_000));
+    }
 }

@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use crate::server::TestServer;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,6 +81,30 @@ async fn duplicates_join_are_refused_supersede_or_run_again() {
     assert_eq!(next.status, 200);
     assert_ne!(next.json()["id"].as_u64(), Some(id));
     assert_eq!(hall.state(id).await, "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_with_other_params_says_so() {
+    let hall = TestServer::start().await;
+    let first = hall.post("/api/v1/jobs", r#"{"type":"a","key":"k","params":{"v":1,"w":2}}"#).await.json();
+    assert_eq!((&first["disposition"], &first["params_differ"]), (&"created".into(), &json!(null)));
+    let same = hall.post("/api/v1/jobs", r#"{"type":"a","key":"k","params":{"w":2.0,"v":1}}"#).await.json();
+    assert_eq!((&same["disposition"], &same["params_differ"]), (&"joined".into(), &json!(null)));
+    let other = hall.post("/api/v1/jobs", r#"{"type":"a","key":"k","params":{"v":2}}"#).await;
+    assert_eq!(other.status, 200);
+    let other = other.json();
+    assert_eq!((&other["disposition"], &other["params_differ"]), (&"joined".into(), &json!(true)));
+    assert_eq!((&other["id"], &other["params"]), (&first["id"], &json!({"v": 1, "w": 2})));
+    let shown = hall.get(&format!("/api/v1/jobs/{}", first["id"])).await.json();
+    assert!(shown["disposition"].is_null(), "only a submit has a disposition");
+    let batch = r#"[{"type":"a","key":"k","params":{"v":1,"w":2}},{"type":"a"},{"type":"a","key":"k"}]"#;
+    let differ = |answers: &serde_json::Value| {
+        let answers = answers.as_array().unwrap().iter();
+        answers.map(|one| one["params_differ"].as_bool().unwrap_or(false)).collect::<Vec<_>>()
+    };
+    assert_eq!(differ(&hall.post("/api/v1/jobs", batch).await.json()), [false, false, true]);
+    let group = hall.post("/api/v1/groups", &format!(r#"{{"jobs":{batch}}}"#)).await.json();
+    assert_eq!(differ(&group["jobs"]), [false, false, true], "{group}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -124,7 +124,7 @@ async fn what_another_node_revokes_is_good_no_more_here() {
     let secret = hall.secret(r#"{"name":"ci","role":"viewer"}"#).await;
     let mut events = hall.open("GET", "/api/v1/events", &secret, &[], b"").await;
     read_until(&mut events, "retry:").await;
-    let stored = hall.store.settings().await.unwrap();
+    let stored = hall.store.settings(None).await.unwrap();
     let stored = stored.into_iter().find(|setting| setting.name == "ci").unwrap();
     let (kind, name, expected) = (stored.kind, stored.name, stored.rev);
     let settings = vec![SettingWrite { kind, name, expected, value: None }];

@@ -101,3 +101,23 @@ async fn changes_of_different_fields_at_once_are_all_kept() {
     let numbers = ["keep_ms", "keep_count", "reuse_window_ms"].map(|field| told[field].as_u64());
     assert_eq!(numbers, [Some(1000), Some(7), Some(9)]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_m5_types_are_listed_in_pages_and_a_retry_reads_its_own() {
+    let hall = TestServer::start().await;
+    put(&hall, &[], r#"{"retry":{"max_attempts":9,"delay":"7s"}}"#).await;
+    let jobs: Vec<_> = (0..600).map(|n| format!(r#"{{"type":"t{n:03}"}}"#)).collect();
+    let jobs = format!("[{}]", jobs.join(","));
+    assert_eq!(hall.send("POST", "/api/v1/jobs", &hall.admin, &[], jobs.as_bytes()).await.status, 200);
+    let first = hall.get("/api/v1/types").await.json();
+    assert_eq!(first["items"].as_array().unwrap().len(), 500);
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = hall.get(&format!("/api/v1/types?cursor={cursor}")).await.json();
+    assert_eq!((second["items"].as_array().unwrap().len(), second["next_cursor"].is_null()), (101, true));
+    hall.get("/api/v1/types?limit=501").await.problem(400, "bad_request");
+    hall.get("/api/v1/types?cursor=b7").await.problem(400, "bad_request");
+    let id = hall.submit(r#"{"type":"mail","retry":{"delay":"3s"}}"#).await;
+    let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
+    assert_eq!(job["max_attempts"].as_u64(), Some(9), "the rest of the policy is the type's");
+    assert!(hall.store.settings(None).await.unwrap().iter().all(|setting| !setting.name.starts_with('t')));
+}

@@ -1,8 +1,10 @@
 //! Workers that do not read, and workers that vanish.
 
+use jobhall_engine::Config;
 use jobhall_protocol::{Encoding, Hello, ToServer, ToWorker};
+use jobhall_server::ConnectionLimits;
 
-use crate::server::{TestServer, quick};
+use crate::server::{TestServer, quick, wait_until};
 use crate::socket::Socket;
 use crate::worker::TestWorker;
 
@@ -70,4 +72,24 @@ async fn many_frames_may_be_under_way_and_each_is_answered_in_order() {
     tokio::time::timeout(crate::worker::LONG, async { tokio::join!(speak, hear) })
         .await
         .expect("all answers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_l11_one_token_has_a_share_of_sessions() {
+    let limits = ConnectionLimits { sessions_per_token: 2, ..ConnectionLimits::default() };
+    let options = jobhall_store_sqlite::Options::default();
+    let hall = TestServer::limited(tempfile::tempdir().unwrap(), Config::default(), options, limits).await;
+    let open = async |token: &str| {
+        let bearer = format!("Bearer {token}");
+        Socket::open(&hall, &[("authorization", bearer.as_str())]).await
+    };
+    let first = open(&hall.worker).await.ok().unwrap();
+    let _second = open(&hall.worker).await.ok().unwrap();
+    let refused = open(&hall.worker).await.err().unwrap();
+    assert_eq!(refused.status, 429);
+    assert!(refused.body.contains("has 2 sessions open"), "{}", refused.body);
+    let other = hall.secret(r#"{"name":"other","role":"worker"}"#).await;
+    let _other = open(&other).await.ok().unwrap();
+    drop(first);
+    wait_until("the share is free again", async || open(&hall.worker).await.is_ok()).await;
 }

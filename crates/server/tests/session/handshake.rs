@@ -1,12 +1,14 @@
 //! Checks before a session begins.
 
-use jobhall_client::ClientError;
+use std::time::{Duration, Instant};
+
+use jobhall_client::{ClientError, Session};
 use jobhall_core::LeaseId;
-use jobhall_protocol::{AttemptRef, Encoding, Hello};
+use jobhall_protocol::{AttemptRef, Code, Encoding, Hello, ToServer};
 
 use crate::server::{TestServer, quick};
 use crate::socket::Socket;
-use crate::worker::TestWorker;
+use crate::worker::{LONG, TestWorker, client};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_another_origin_cannot_open_a_session() {
@@ -83,4 +85,65 @@ async fn whoever_says_nothing_or_something_else_first_is_sent_away() {
     twice.text(r#"[{"hello":{"version":1}}]"#).await;
     assert_eq!(twice.closed().await, (1002, "hello must be sent once, as the first message".to_owned()));
     assert_eq!(silent.closed().await, (1008, "no hello was received in time".to_owned()));
+}
+
+/// A client with the administrator's token that acts for the worker of this name.
+async fn named(hall: &TestServer, name: &str, instance: &str) -> Result<Session, ClientError> {
+    let hello = Hello { instance: Some(instance.to_owned()), ..Hello::default() };
+    client(hall, &hall.admin).as_worker(name).session(hello).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_names_its_workers_and_others_do_not() {
+    let hall = TestServer::start().await;
+    let session = named(&hall, "gpu-1", "a").await.unwrap();
+    assert_eq!(session.welcome.worker, "gpu-1");
+    let own = client(&hall, &hall.worker).as_worker("other").session(Hello::default()).await.unwrap();
+    assert_eq!(own.welcome.worker, "w", "the token counts");
+    let headers = [("jobhall-worker", "a b")];
+    let reply = hall.send("POST", "/api/v1/renewals", &hall.admin, &headers, b"{\"attempts\":[]}").await;
+    assert!(reply.problem(400, "bad_request").contains("header jobhall-worker"), "{reply:?}");
+}
+
+/// What an administrator's worker reports by requests is reported for the worker that it names.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_belongs_to_the_worker_that_was_named() {
+    let hall = TestServer::start().await;
+    let hello = Hello { instance: Some("a".to_owned()), ..Hello::default() };
+    let mut worker = TestWorker::of(client(&hall, &hall.admin).as_worker("gpu-1"), hello).await;
+    worker.say(ToServer::Credit { total: 1 }).await;
+    hall.submit(r#"{"type":"t"}"#).await;
+    let job = worker.job().await;
+    let (attempt, lease) = (job.attempt.to_string(), format!("{:032x}", job.lease.0));
+    let of = jobhall_client::AttemptRef { attempt: &attempt, lease: &lease };
+    assert!(client(&hall, &hall.admin).accept(of).await.is_err(), "another worker");
+    client(&hall, &hall.admin).as_worker("gpu-1").accept(of).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_are_never_one_worker() {
+    let hall = TestServer::start().await;
+    let first = named(&hall, "gpu-1", "a").await.unwrap();
+    let refusal = named(&hall, "gpu-1", "b").await.unwrap_err();
+    assert_eq!(refusal.code(), Some(Code::Conflict));
+    assert!(refusal.to_string().contains("a worker named gpu-1 is connected"), "{refusal}");
+    let _other = named(&hall, "gpu-2", "b").await.unwrap();
+    // The same process comes back before the server has noticed that its connection broke.
+    let again = named(&hall, "gpu-1", "a").await.unwrap();
+    first.leave().await;
+    assert!(named(&hall, "gpu-1", "b").await.is_err(), "one session of the first is still open");
+    again.leave().await;
+    eventually(async || named(&hall, "gpu-1", "b").await.is_ok()).await;
+    for wrong in ["", &"x".repeat(101)] {
+        assert_eq!(named(&hall, "gpu-3", wrong).await.unwrap_err().code(), Some(Code::BadRequest));
+    }
+}
+
+/// Polls a condition, with a generous deadline.
+async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !holds().await {
+        assert!(Instant::now() < end, "the condition did not come true");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

@@ -7,6 +7,7 @@ mod garbage;
 mod handshake;
 mod logs;
 mod messages;
+mod pause;
 mod returns;
 #[allow(dead_code, reason = "shared with the tests over requests")]
 #[path = "../http/server.rs"]

@@ -3,6 +3,7 @@
 use jobhall_protocol::{
     Encoding, FEATURE_MOVED, Hello, Indicator, LogStream, Outcome, ToServer, ToWorker, Word,
 };
+use serde_json::json;
 
 use crate::server::TestServer;
 use crate::worker::{TestWorker, report};
@@ -60,4 +61,26 @@ async fn a_whole_life_over_a_session_in_both_encodings() {
         assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.body, b"\x00\xff bytes\n");
         worker.session.leave().await;
     }
+}
+
+#[tokio::test]
+async fn the_accept_of_a_job_that_runs_at_most_once_is_answered_and_its_loss_ends_it() {
+    let hall = TestServer::start().await;
+    let mut worker = TestWorker::connect(&hall, Encoding::Json, Hello::default()).await;
+    worker.say(ToServer::Credit { total: 1 }).await;
+    let id = hall.submit(r#"{"type":"a","at_most_once":true}"#).await;
+    let job = worker.job().await;
+    assert!(job.job.at_most_once);
+    worker.say(ToServer::Accept { attempt: job.attempt, lease: job.lease, answer: true }).await;
+    assert_eq!(worker.moved(job.attempt, Word::Accept).await, "accepted");
+    worker.session.leave().await;
+    hall.until(id, "crashed").await;
+    let job: serde_json::Value =
+        serde_json::from_str(&hall.get(&format!("/api/v1/jobs/{id}")).await.text()).unwrap();
+    assert_eq!((&job["error"]["reason"], &job["at_most_once"]), (&json!("at_most_once"), &json!(true)));
+    assert_eq!((&job["attempt"], &job["lost"], &job["max_attempts"]), (&json!(1), &json!(1), &json!(1)));
+    let both = r#"{"type":"a","at_most_once":true,"retry":{"max_attempts":3}}"#;
+    let refused = hall.post("/api/v1/jobs", both).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("max_attempts of 3 contradicts at_most_once"), "{}", refused.text());
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jobhall_core::LeaseId;
+use jobhall_engine::Config;
 use jobhall_protocol::{
     AttemptRef, Encoding, Hello, Outcome, OutcomeReport, RetryVerdict, Span, ToServer, ToWorker, Word,
 };
@@ -21,6 +22,11 @@ async fn accepted(hall: &TestServer, worker: &mut TestWorker) -> (u64, Job) {
 
 fn with(attempts: Vec<AttemptRef>) -> Hello {
     Hello { attempts, ..Hello::default() }
+}
+
+/// Leases that do not end during a test.
+fn endless() -> Config {
+    Config { lease_ms: 3_600_000, ..Config::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,7 +58,7 @@ async fn a_hall_that_stops_says_so_and_leases_live_on_in_the_next_one() {
     let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 5).await;
     let (id, job) = accepted(&hall, &mut worker).await;
-    let hall = hall.restart(jobhall_engine::Config::default()).await;
+    let hall = hall.restart(Config::default()).await;
     let end = worker.end().await;
     assert!(end.contains("the server is stopping (1001)"), "{end}");
     worker.hear(|message| matches!(message, ToWorker::Drain {}).then_some(())).await;
@@ -123,16 +129,28 @@ async fn a_hall_that_drains_gives_no_more_jobs_but_hears_of_those_at_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_is_revoked_ends_its_session() {
-    let hall = TestServer::start().await;
+async fn audit_l7_a_token_that_is_revoked_ends_its_session_and_its_leases() {
+    let hall = TestServer::with(endless()).await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let (id, _) = accepted(&hall, &mut worker).await;
     hall.tokens.revoke("w");
     let end = worker.end().await;
     assert!(end.contains("the token is no longer valid (1008)"), "{end}");
-    assert_eq!(hall.state(id).await, "accepted", "its lease remains until it expires");
+    hall.until(id, "retrying").await;
     let refused = TestWorker::try_connect(&hall, &hall.worker, Encoding::Json, Hello::default()).await;
     assert_eq!(refused.err().unwrap().code(), Some(jobhall_protocol::Code::Unauthorized));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_l7_the_leases_of_a_lost_connection_end_with_the_token() {
+    let hall = TestServer::with(endless()).await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let (id, _) = accepted(&hall, &mut worker).await;
+    drop(worker);
+    hall.until_no_worker().await;
+    assert_eq!(hall.state(id).await, "accepted", "its worker may return");
+    hall.tokens.revoke("w");
+    hall.until(id, "retrying").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -130,3 +130,53 @@ async fn h12_a_session_hears_that_the_time_of_an_attempt_is_over() {
     let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
     assert_eq!(job["attempts"][0]["outcome"], "timed_out");
 }
+
+/// Sub-jobs whose results are together much larger than a frame.
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_m7_large_results_do_not_end_a_session() {
+    for encoding in Encoding::ALL {
+        let hall = TestServer::start().await;
+        hall.submit(r#"{"type":"a"}"#).await;
+        let mut slot = OneSlot::new(&hall, encoding).await;
+        let parent = slot.take().await;
+        let mut ids = Vec::new();
+        for n in 0..6 {
+            ids.push(slot.call(&parent, &n.to_string(), "{}").await);
+        }
+        slot.wait(&parent).await;
+        let result = format!("\"{}\"", "x".repeat(250_000));
+        for n in 0..6 {
+            let job = slot.take().await;
+            let mut report = crate::worker::report(jobhall_protocol::Outcome::Succeeded);
+            if n == 5 {
+                // Escaping makes an explanation six times as large.
+                report.outcome = jobhall_protocol::Outcome::Failed;
+                report.error = Some(jobhall_protocol::Failure {
+                    reason: "r".to_owned(),
+                    explanation: "\u{1}".repeat(16 * 1024),
+                    data: Some(serde_json::value::RawValue::from_string(result.clone()).unwrap()),
+                });
+                report.retry = Some(jobhall_protocol::RetryVerdict::Never);
+            } else {
+                report.value = Some(serde_json::value::RawValue::from_string(result.clone()).unwrap());
+            }
+            let (attempt, lease) = (job.attempt, job.lease);
+            slot.worker.say(ToServer::Outcome { attempt, lease, report }).await;
+            slot.worker.moved(attempt, Word::Outcome).await;
+            slot.busy -= 1;
+            slot.tell().await;
+        }
+        let over = slot.resumed(&parent).await;
+        assert_eq!(over.iter().map(|job| job.id).collect::<Vec<_>>(), ids);
+        let whole = over.iter().filter(|job| job.result.is_some()).count();
+        assert_eq!((whole, over.iter().filter(|job| job.left_out).count()), (4, 2), "of 1 MiB");
+        let (attempt, lease) = (parent.attempt, parent.lease);
+        for left in over.iter().filter(|job| job.left_out) {
+            slot.worker.say(ToServer::Wait { attempt, lease, jobs: Some(vec![left.id]) }).await;
+            let alone = slot.resumed(&parent).await;
+            assert!(alone[0].result.is_some() || alone[0].error.is_some(), "each can be requested alone");
+        }
+        slot.worker.say(ToServer::Ping { n: 1 }).await;
+        slot.worker.hear(|message| matches!(message, ToWorker::Pong { n: 1, .. }).then_some(())).await;
+    }
+}

@@ -32,7 +32,7 @@ impl Job {
     }
 
     pub fn accept(&self) -> ToServer {
-        ToServer::Accept { attempt: self.attempt, lease: self.lease }
+        ToServer::Accept { attempt: self.attempt, lease: self.lease, answer: false }
     }
 
     pub fn outcome(&self, outcome: Outcome) -> ToServer {
@@ -65,6 +65,11 @@ impl TestWorker {
     ) -> Result<TestWorker, ClientError> {
         let session = client(hall, token).session_in(encoding, hello).await?;
         Ok(TestWorker { session, seen: VecDeque::new() })
+    }
+
+    /// A worker on this client.
+    pub async fn of(client: Client, hello: Hello) -> TestWorker {
+        TestWorker { session: client.session(hello).await.unwrap(), seen: VecDeque::new() }
     }
 
     pub async fn ready(hall: &TestServer, total: i64) -> TestWorker {

@@ -83,4 +83,14 @@ impl Checker {
             format!("the kernel counts {scheduled} scheduled jobs, the rows say {ahead}")
         });
     }
+
+    /// Compares the number of completed jobs; the kernel has not seen yet that some of them were removed.
+    pub fn kept(&mut self, told: u64, leaving: u64) {
+        let found = self.rows.values().filter(|job| job.status.state.is_terminal()).count() as u64;
+        self.must(told == found + leaving, Invariant::Counted, &[], || {
+            format!(
+                "the kernel counts {told} completed jobs, the rows have {found}, {leaving} were just removed"
+            )
+        });
+    }
 }

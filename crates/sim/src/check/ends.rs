@@ -91,6 +91,7 @@ impl Checker {
         }
         match after.status.state.error().map(|failure| failure.reason.as_str()) {
             Some("too_many_lost_leases") => self.seen.push(("ends", "too many lost leases")),
+            Some("at_most_once") => self.seen.push(("ends", "lost, at most once")),
             Some("unaccepted") => self.seen.push(("ends", "unaccepted")),
             _ if after.status.lost > before.status.lost => self.seen.push(("ends", "lost")),
             _ if after.status.unaccepted > before.status.unaccepted => self.seen.push(("ends", "taken back")),

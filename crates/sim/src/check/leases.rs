@@ -26,6 +26,15 @@ impl Checker {
         }
     }
 
+    /// A worker starts the work of a job that runs at most once.
+    pub fn starts_once(&mut self, attempt: AttemptId) {
+        self.seen.push(("orders", "started at most once"));
+        if let Some(before) = self.once.insert(attempt.job, attempt) {
+            let text = format!("{attempt} is started, but the job was started before, as {before}");
+            self.fail(Invariant::Once, &[attempt.job], text);
+        }
+    }
+
     /// The kernel ends a session.
     pub fn session_ended(&mut self, session: SessionId) {
         let (now, lease_ms) = (self.now.mono, self.config.lease_ms);

@@ -32,7 +32,11 @@ impl LimitOf {
             SettingKind::Queue => Some((LimitOf::Queue(QueueName::new(name).ok()?), read(value))),
             SettingKind::Type => {
                 let config: Option<TypeConfig> = value.map(serde_json::from_str).transpose().ok()?;
-                let config = config.map(|TypeConfig { paused, limits, .. }| QueueConfig { paused, limits });
+                let config = config.map(|TypeConfig { paused, limits, .. }| QueueConfig {
+                    paused,
+                    limits,
+                    ..QueueConfig::default()
+                });
                 Some((LimitOf::Type(TypeName::new(name).ok()?), config.unwrap_or_default()))
             }
             _ => None,

@@ -65,6 +65,8 @@ pub enum Invariant {
     Credit,
     /// No worker is used beyond its resources, and the resources in use are those of live attempts.
     Used,
+    /// A job that runs at most once is started at most once.
+    Once,
     /// Every request has exactly one answer, unless a crash intervened.
     Answer,
     /// No job starts before its time, or outside its windows.
@@ -98,6 +100,7 @@ impl fmt::Display for Invariant {
             Invariant::Suits => "only to matching connected workers",
             Invariant::Credit => "no session gets more than its credit",
             Invariant::Used => "no worker is used beyond its resources",
+            Invariant::Once => "an at-most-once job starts at most once",
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
             Invariant::Tick => "one job per tick",
@@ -183,6 +186,8 @@ pub(crate) struct Checker {
     /// Reports of workers about an attempt, whether or not they arrived.
     reports: BTreeMap<(JobId, u32), Vec<Said>>,
     ends: BTreeMap<(JobId, u32), End>,
+    /// The attempts with which workers started jobs that run at most once.
+    once: BTreeMap<JobId, AttemptId>,
     /// External outcomes of a job, whether or not they arrived.
     told: BTreeMap<JobId, Vec<Report>>,
     /// The accepted ones.
@@ -240,6 +245,7 @@ impl Checker {
             base: BTreeMap::new(),
             reports: BTreeMap::new(),
             ends: BTreeMap::new(),
+            once: BTreeMap::new(),
             told: BTreeMap::new(),
             taken: BTreeMap::new(),
             started_external: BTreeMap::new(),

@@ -160,6 +160,10 @@ impl Checker {
                 old.claim, old.attempt, new.claim, new.attempt
             )
         });
+        let back = matches!(new.state, State::Queued(_)) && new.attempt > 0;
+        self.must(!(back && after.spec.retry.at_most_once), Invariant::Once, &[id], || {
+            format!("job {id} runs at most once, and is queued again after an attempt: {new:?}")
+        });
         self.within_bounds(after);
         self.lease_moved(before, after);
         self.place_moved(before, after);

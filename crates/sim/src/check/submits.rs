@@ -48,7 +48,7 @@ impl Checker {
                     format!("job {id} is reused: {:?}", row.status)
                 });
             }
-            Disposition::Joined | Disposition::Again => {}
+            Disposition::Joined | Disposition::JoinedOther | Disposition::Again => {}
         }
         self.must(same_key, Invariant::Key, &[id], || {
             format!("job {id} answers for {:?} {:?}, but is {:?}", wanted.job_type, wanted.key, row.spec)

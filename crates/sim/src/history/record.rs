@@ -95,13 +95,24 @@ impl History {
 
     fn unit(&mut self, ms: u64, head: &str, unit: &Unit) {
         // Every field is named, so that a new field does not compile until it is recorded too.
-        let Unit { checks, changes, inserts, settings, groups, links, unlinked, audit, idempotency_key } =
-            unit;
+        let Unit {
+            checks,
+            changes,
+            inserts,
+            settings,
+            groups,
+            records,
+            links,
+            unlinked,
+            audit,
+            idempotency_key,
+        } = unit;
         checks.iter().for_each(|check| self.line(ms, format_args!("{head} check"), check));
         changes.iter().for_each(|change| self.change(ms, head, change));
         inserts.iter().for_each(|insert| self.insert(ms, head, insert));
         settings.iter().for_each(|setting| self.line(ms, format_args!("{head} setting"), setting));
         groups.iter().for_each(|group| self.line(ms, format_args!("{head} group"), group));
+        records.iter().for_each(|record| self.line(ms, format_args!("{head} record"), record));
         links.iter().for_each(|link| self.line(ms, format_args!("{head} link"), link));
         unlinked.iter().for_each(|parent| self.line(ms, format_args!("{head} unlink"), parent));
         audit.iter().for_each(|entry| self.line(ms, format_args!("{head} audit"), entry));

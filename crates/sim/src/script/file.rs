@@ -26,6 +26,7 @@ pub(super) struct StoredConfig {
     cached: usize,
     spec_bytes: usize,
     open_jobs: usize,
+    open_jobs_per_queue: usize,
     open_groups: usize,
     storage_rest_ms: u64,
     block: u64,

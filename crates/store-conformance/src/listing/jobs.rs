@@ -14,7 +14,7 @@ pub(super) fn all(store: &dyn Store) -> Vec<Row> {
     let jobs = super::jobs_of(store);
     jobs.iter()
         .flat_map(|job| {
-            let past = wait(store.attempts(job.id)).expect("the attempts");
+            let past = wait(store.attempts(job.id, 0, usize::MAX)).expect("the attempts");
             of_job(job).into_iter().chain(past.iter().map(attempt)).collect::<Vec<_>>()
         })
         .collect()
@@ -47,14 +47,15 @@ fn asked(spec: &JobSpec) -> Row {
         .with("retry", policy(&spec.retry))
 }
 
-fn policy(RetryPolicy { max_attempts, backoff, on }: &RetryPolicy) -> String {
+fn policy(RetryPolicy { max_attempts, backoff, on, at_most_once }: &RetryPolicy) -> String {
     let backoff = match backoff {
         Backoff::Constant { ms } => format!("constant:{ms}"),
         Backoff::Linear { ms, cap_ms } => format!("linear:{ms}..{cap_ms}"),
         Backoff::Exponential { ms, cap_ms } => format!("exponential:{ms}..{cap_ms}"),
     };
     let on = joined(Outcome::ALL.into_iter().filter(|&outcome| on.contains(outcome)), ",");
-    format!("{max_attempts}x {backoff} on:{on}")
+    let once = if *at_most_once { " at_most_once" } else { "" };
+    format!("{max_attempts}x {backoff} on:{on}{once}")
 }
 
 fn related(spec: &JobSpec) -> Row {
@@ -137,6 +138,7 @@ fn lease(lease: &Lease) -> Row {
         .time("accepted_at", lease.accepted_at)
         .time("started_at", lease.started_at)
         .with("waited_ms", lease.waited_ms)
+        .progress(&lease.progress)
 }
 
 fn early(report: &Report) -> Row {
@@ -170,4 +172,5 @@ fn attempt(past: &PastAttempt) -> Row {
         .time("started_at", past.started_at)
         .time("ended_at", Some(past.ended_at))
         .failure("error", Some(&past.failure))
+        .progress(&past.progress)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jobhall_core::{Failure, Json, Time};
+use jobhall_core::{Failure, Indicator, Json, Time};
 
 /// A line of the listing.
 #[derive(Clone, Debug)]
@@ -44,6 +44,11 @@ impl Row {
     /// Adds values separated by commas, unless there are none.
     pub(super) fn list<T: fmt::Display>(self, label: &str, values: &[T]) -> Row {
         if values.is_empty() { self } else { self.with(label, joined(values, ",")) }
+    }
+
+    /// Adds measures of progress, unless there are none.
+    pub(super) fn progress(self, progress: &[Indicator]) -> Row {
+        if progress.is_empty() { self } else { self.with("progress", format!("{progress:?}")) }
     }
 
     pub(super) fn failure(self, label: &str, failure: Option<&Failure>) -> Row {

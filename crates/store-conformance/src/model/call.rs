@@ -1,12 +1,13 @@
 //! The operations of the port as values, so that two stores can run the same call and the answers can be compared.
 
-use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
 use jobhall_store::{
-    Block, BlockChange, Committed, FeedPage, JobFilter, Link, Member, Prune, Pruned, Setting, Store, Unit,
+    Block, BlockChange, Committed, CompletedPage, FeedPage, JobCounts, JobFilter, Link, Member, Prune,
+    Pruned, Record, RecordFilter, RecordPage, Setting, Store, Unit,
 };
 
 use crate::fixture::wait;
+use crate::rules::records::kind;
 use crate::samples::id;
 
 /// A call of one operation. Each variant is named after the method of [`Store`] that it calls.
@@ -21,12 +22,15 @@ pub enum Call {
     OpenJobs(Option<JobId>, usize),
     Blocks,
     Completed(Option<JobId>, usize),
+    CountCompleted(Option<JobId>, JobId, Vec<JobId>),
     List(JobFilter, Option<JobId>, usize),
     Groups(Vec<GroupId>),
     GroupPage(Option<GroupId>, usize, bool),
     Members(GroupId, Option<JobId>, usize),
     Links(Option<(JobId, String)>, usize),
     Settings,
+    Records(Vec<(RecordKind, Key)>),
+    RecordPage(RecordFilter, Option<Key>, usize),
     Feed(u64, usize),
     /// Not an operation of the port: the store is dropped and opened again, if it is durable.
     Reopen,
@@ -45,12 +49,15 @@ impl Call {
             Call::OpenJobs(..) => "open_jobs",
             Call::Blocks => "blocks",
             Call::Completed(..) => "completed",
+            Call::CountCompleted(..) => "count_completed",
             Call::List(..) => "list",
             Call::Groups(_) => "groups",
             Call::GroupPage(..) => "group_page",
             Call::Members(..) => "members",
             Call::Links(..) => "links",
             Call::Settings => "settings",
+            Call::Records(_) => "records",
+            Call::RecordPage(..) => "record_page",
             Call::Feed(..) => "feed",
             Call::Reopen => "reopen",
         }
@@ -74,7 +81,8 @@ pub enum Answer {
     Attempts(Vec<PastAttempt>),
     OpenJobs(Vec<Job>),
     Blocks(Vec<Block>),
-    Completed(Vec<Completed>),
+    Completed(CompletedPage),
+    CountCompleted(JobCounts),
     /// The jobs of a list. The position at which the list continues is not compared: it depends on the store.
     List(Vec<Job>),
     Groups(Vec<Option<Group>>),
@@ -82,6 +90,8 @@ pub enum Answer {
     Members(Vec<Member>),
     Links(Vec<Link>),
     Settings(Vec<Setting>),
+    Records(Vec<Option<Record>>),
+    RecordPage(RecordPage),
     Feed(FeedPage),
 }
 
@@ -96,13 +106,16 @@ impl Answer {
             Answer::Attempts(attempts) => !attempts.is_empty(),
             Answer::OpenJobs(jobs) => !jobs.is_empty(),
             Answer::Blocks(blocks) => !blocks.is_empty(),
-            Answer::Completed(completed) => !completed.is_empty(),
+            Answer::Completed(page) => !page.jobs.is_empty(),
+            Answer::CountCompleted(counts) => !counts.counts.is_empty(),
             Answer::List(jobs) => !jobs.is_empty(),
             Answer::Groups(groups) => groups.iter().any(Option::is_some),
             Answer::GroupPage(groups) => !groups.is_empty(),
             Answer::Members(members) => !members.is_empty(),
             Answer::Links(links) => !links.is_empty(),
             Answer::Settings(settings) => !settings.is_empty(),
+            Answer::Records(records) => records.iter().any(Option::is_some),
+            Answer::RecordPage(page) => !page.records.is_empty(),
             Answer::Feed(page) => !page.rows.is_empty(),
         }
     }
@@ -119,10 +132,13 @@ pub fn ask(store: &dyn Store, call: Call) -> Answer {
         }
         Call::Prune(prune) => Answer::Pruned(worked(wait(store.prune(prune)))),
         Call::Jobs(ids) => Answer::Jobs(worked(wait(store.jobs(ids)))),
-        Call::Attempts(id) => Answer::Attempts(worked(wait(store.attempts(id)))),
+        Call::Attempts(id) => Answer::Attempts(worked(wait(store.attempts(id, 0, usize::MAX)))),
         Call::OpenJobs(after, limit) => Answer::OpenJobs(worked(wait(store.open_jobs(after, limit)))),
         Call::Blocks => Answer::Blocks(worked(wait(store.blocks()))),
-        Call::Completed(before, limit) => Answer::Completed(worked(wait(store.completed(before, limit)))),
+        Call::Completed(after, limit) => Answer::Completed(worked(wait(store.completed(after, limit)))),
+        Call::CountCompleted(after, last, except) => {
+            Answer::CountCompleted(worked(wait(store.count_completed(after, last, except))))
+        }
         Call::List(filter, before, limit) => {
             Answer::List(worked(wait(store.list(filter, before, limit))).jobs)
         }
@@ -134,7 +150,11 @@ pub fn ask(store: &dyn Store, call: Call) -> Answer {
             Answer::Members(worked(wait(store.members(group, after, limit))))
         }
         Call::Links(after, limit) => Answer::Links(worked(wait(store.links(after, limit)))),
-        Call::Settings => Answer::Settings(worked(wait(store.settings()))),
+        Call::Settings => Answer::Settings(worked(wait(store.settings(None)))),
+        Call::Records(names) => Answer::Records(worked(wait(store.records(names)))),
+        Call::RecordPage(filter, after, limit) => {
+            Answer::RecordPage(worked(wait(store.record_page(filter, after, limit))))
+        }
         Call::Feed(after, limit) => Answer::Feed(worked(wait(store.feed(after, limit)))),
         Call::Reopen => Answer::Nothing,
     }
@@ -156,6 +176,9 @@ impl Picture {
     }
 }
 
+/// The kinds of records that tests write.
+pub(super) const KINDS: [&str; 2] = ["q.pin", "q.source"];
+
 /// More rows than a test creates.
 const ALL: usize = 1_000_000;
 
@@ -168,6 +191,8 @@ pub fn picture(store: &dyn Store, last: u64) -> Picture {
     calls.extend(groups.iter().map(|group| Call::Members(group.id, None, ALL)));
     calls.extend([Call::GroupPage(None, ALL, false), Call::Links(None, ALL)]);
     calls.extend([Call::OpenJobs(None, ALL), Call::Completed(None, ALL), Call::Feed(0, ALL)]);
+    let kinds = KINDS.map(|name| RecordFilter::of(kind(name)));
+    calls.extend(kinds.map(|filter| Call::RecordPage(filter, None, ALL)));
     let look = |call: Call| match call {
         Call::Attempts(id) => (format!("attempts of {id}"), ask(store, call)),
         _ => (call.verb().to_owned(), ask(store, call)),

@@ -39,7 +39,7 @@ impl Happening {
                 Event::Report { claim: now, lease: *lease, report, retry, dice: Dice(0) }
             }
             Happening::TakeBack => Event::TakeBack,
-            Happening::LeaseEnd => Event::LeaseEnd,
+            Happening::LeaseEnd => Event::LeaseEnd { retry: &job.spec.retry },
             Happening::Cancel(failure) => Event::Cancel(failure),
             Happening::Again(params) => Event::Again(params),
             Happening::Release => Event::KeyFreed,

@@ -12,7 +12,7 @@ use super::reference::Turn;
 /// From this number of operations on, a run must have covered everything.
 const JUDGED_FROM: u64 = 20_000;
 
-const SHAPES: [Shape; 34] = [
+const SHAPES: [Shape; 35] = [
     Shape::Submit,
     Shape::SubmitMany,
     Shape::HandOver,
@@ -46,10 +46,11 @@ const SHAPES: [Shape; 34] = [
     Shape::Link,
     Shape::Respec,
     Shape::Configure,
+    Shape::Record,
     Shape::Bare,
 ];
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 19] = [
     "commit",
     "take_block",
     "settle_blocks",
@@ -59,16 +60,19 @@ const VERBS: [&str; 16] = [
     "open_jobs",
     "blocks",
     "completed",
+    "count_completed",
     "list",
     "groups",
     "group_page",
     "members",
     "links",
     "settings",
+    "records",
+    "record_page",
     "feed",
 ];
 
-const CONFLICTS: [&str; 13] = [
+const CONFLICTS: [&str; 14] = [
     "stale, change",
     "stale, insert",
     "stale, job gone",
@@ -82,18 +86,20 @@ const CONFLICTS: [&str; 13] = [
     "repeated",
     "idempotency key reused",
     "setting",
+    "record",
 ];
 
 /// A name, and a predicate on units.
 type Extra = (&'static str, fn(Shape, &[Twist; 2], &Unit) -> bool);
 
 /// Optional parts of a unit.
-const EXTRAS: [Extra; 5] = [
+const EXTRAS: [Extra; 6] = [
     ("with a check", |_, twists, _| twists.contains(&Twist::Check)),
     ("with a follow-up", |shape, _, unit| {
         shape != Shape::Supersede && !unit.changes.is_empty() && !unit.inserts.is_empty()
     }),
     ("with a setting", |_, twists, _| twists.contains(&Twist::Setting)),
+    ("with a record", |_, twists, _| twists.contains(&Twist::Record)),
     ("with a idempotency key", |_, twists, _| twists.contains(&Twist::StoredIdempotencyKey)),
     ("with its successor", |shape, _, unit| {
         !matches!(shape, Shape::Supersede | Shape::ClaimMany) && unit.changes.len() > 1
@@ -116,6 +122,7 @@ fn kind_of(conflict: &Conflict, unit: &Unit) -> &'static str {
         Conflict::Repeated(_) => "repeated",
         Conflict::IdempotencyKeyReused => "idempotency key reused",
         Conflict::Setting { .. } => "setting",
+        Conflict::Record { .. } => "record",
     }
 }
 

@@ -5,7 +5,7 @@ use jobhall_core::{
     Decision, Disposition, Event, Group, Job, JobId, JobSpec, Json, Key, Step, Submitted, Time, transition,
 };
 use jobhall_store::{
-    Change, Check, Insert, KeyPlace, Setting, SettingKind, SettingWrite, StoredIdempotencyKey, Unit,
+    Change, Check, Insert, KeyPlace, Record, Setting, SettingKind, SettingWrite, StoredIdempotencyKey, Unit,
     key_place,
 };
 
@@ -22,6 +22,7 @@ pub(super) struct Maker<'a> {
     /// All groups, in id order.
     pub(super) groups: &'a [Group],
     pub(super) settings: &'a [Setting],
+    pub(super) records: &'a [Record],
     pub(super) now: Time,
     /// The next id to use.
     pub(super) next_id: &'a mut u64,
@@ -54,6 +55,7 @@ impl Maker<'_> {
             Shape::Supersede => self.supersede(sketch),
             Shape::ClaimMany => self.claim_many(sketch),
             Shape::Configure => Some(Unit { settings: vec![self.write(dice)], ..Unit::default() }),
+            Shape::Record => Some(Unit { records: self.write_records(dice), ..Unit::default() }),
             Shape::Group => Some(self.make_group(dice)),
             Shape::MoveGroup => self.move_group(sketch),
             Shape::Join => self.join(sketch),
@@ -77,6 +79,9 @@ impl Maker<'_> {
         spec.params = Json::params(&format!("{{\"n\":{dice}}}")).expect("valid params");
         spec.priority = i32::try_from(dice % 7).expect("a small number") - 3;
         spec.retry_of = dice.is_multiple_of(11).then(|| id(1));
+        if dice.is_multiple_of(13) {
+            spec.retry = spec.retry.at_most_once();
+        }
         queued(self.id(), spec)
     }
 
@@ -243,7 +248,8 @@ impl Maker<'_> {
             Twist::Check if sketch.dice & 0x3000 == 0 => unit.checks.push(self.joinable(sketch)),
             Twist::Check => unit.checks.push(self.check(sketch)),
             Twist::Setting if unit.settings.is_empty() => unit.settings.push(self.write(sketch.dice)),
-            Twist::Setting => {}
+            Twist::Record if unit.records.is_empty() => unit.records = self.write_records(sketch.dice),
+            Twist::Setting | Twist::Record => {}
         }
     }
 

@@ -70,6 +70,8 @@ pub enum Shape {
     Respec,
     /// Settings only.
     Configure,
+    /// Records only.
+    Record,
     /// Only checks and other optional parts.
     Bare,
 }
@@ -85,6 +87,7 @@ pub enum Twist {
     StoredIdempotencyKey,
     Check,
     Setting,
+    Record,
     /// An ended job does not release its successor.
     Abandon,
 }
@@ -109,13 +112,14 @@ pub enum Operation {
     TakeBlock(u8),
     /// Closes (true) or shrinks blocks.
     SettleBlocks(Vec<(u16, bool, u64)>),
-    /// Removes jobs and groups, feed rows and idempotency keys.
+    /// Removes jobs and groups, feed rows, and idempotency keys with records.
     Prune(Vec<u16>, Option<u16>, Option<u16>),
     Jobs(Vec<u16>),
     Attempts(u16),
     OpenJobs(Option<u16>, u8),
     Blocks,
     Completed(Option<u16>, u8),
+    CountCompleted(Option<u16>, u16, Vec<u16>),
     /// Lists jobs: states (as bits), below an id, limit.
     List(u16, Option<u16>, u8),
     Groups(Vec<u16>),
@@ -126,27 +130,30 @@ pub enum Operation {
     /// Reads links: after one, limit.
     Links(Option<u8>, u8),
     Settings,
+    Records(Vec<u16>),
+    /// Reads records in pages: of a kind, prefix and group, after one, limit.
+    RecordPage(u16, Option<u16>, u8),
     Feed(u16, u8),
     Reopen,
 }
 
-const SHAPES: [Shape; 53] = {
+const SHAPES: [Shape; 55] = {
     use Shape::{
         Accept, After, Again, Bare, Behind, Cancel, Cascaded, Claim, ClaimMany, Configure, Edit, Fail, Group,
-        HandOver, Hold, Join, LeaseEnd, Link, Met, MoveGroup, Pass, Progress, Release, Respec, Resume, Reuse,
-        Start, Submit, SubmitMany, Supersede, TakeBack, Tell, TimeOut, Wait,
+        HandOver, Hold, Join, LeaseEnd, Link, Met, MoveGroup, Pass, Progress, Record, Release, Respec,
+        Resume, Reuse, Start, Submit, SubmitMany, Supersede, TakeBack, Tell, TimeOut, Wait,
     };
     [
         Submit, Submit, Submit, SubmitMany, HandOver, HandOver, Reuse, Reuse, Behind, Supersede, Supersede,
         Claim, Claim, Claim, ClaimMany, Accept, Accept, Progress, Pass, Pass, Pass, Pass, Fail, Fail,
         TakeBack, LeaseEnd, Cancel, Again, Again, Release, Configure, Bare, After, After, Met, Cascaded,
         Wait, Resume, Start, Start, Tell, TimeOut, Hold, Edit, Group, Group, MoveGroup, Join, Join, Join,
-        Link, Link, Respec,
+        Link, Link, Respec, Record, Record,
     ]
 };
 
-const TWISTS: [Twist; 16] = {
-    use Twist::{Abandon, Check, Outdated, Plain, Setting, Stale, StoredIdempotencyKey};
+const TWISTS: [Twist; 17] = {
+    use Twist::{Abandon, Check, Outdated, Plain, Record, Setting, Stale, StoredIdempotencyKey};
     [
         Plain,
         Plain,
@@ -163,6 +170,7 @@ const TWISTS: [Twist; 16] = {
         StoredIdempotencyKey,
         Check,
         Setting,
+        Record,
         Abandon,
     ]
 };
@@ -191,7 +199,9 @@ pub fn operation() -> BoxedStrategy<Operation> {
         3 => any::<u16>().prop_map(Operation::Attempts),
         2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(after, limit)| Operation::OpenJobs(after, limit)),
         1 => Just(Operation::Blocks),
-        2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(before, limit)| Operation::Completed(before, limit)),
+        2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(after, limit)| Operation::Completed(after, limit)),
+        2 => (weighted(0.7, any::<u16>()), any::<u16>(), vec(any::<u16>(), 0..=4))
+            .prop_map(|(after, last, except)| Operation::CountCompleted(after, last, except)),
         2 => (any::<u16>(), weighted(0.7, any::<u16>()), 1u8..20)
             .prop_map(|(states, before, limit)| Operation::List(states, before, limit)),
         2 => vec(any::<u16>(), 0..=4).prop_map(Operation::Groups),
@@ -201,6 +211,9 @@ pub fn operation() -> BoxedStrategy<Operation> {
             .prop_map(|(group, after, limit)| Operation::Members(group, after, limit)),
         1 => (weighted(0.5, any::<u8>()), 0u8..20).prop_map(|(after, limit)| Operation::Links(after, limit)),
         1 => Just(Operation::Settings),
+        1 => vec(any::<u16>(), 0..=4).prop_map(Operation::Records),
+        1 => (any::<u16>(), weighted(0.3, any::<u16>()), 0u8..8)
+            .prop_map(|(of, after, limit)| Operation::RecordPage(of, after, limit)),
         2 => (any::<u16>(), 0u8..20).prop_map(|(after, limit)| Operation::Feed(after, limit)),
         1 => Just(Operation::Reopen),
     ]

@@ -1,13 +1,15 @@
 //! The reference machine: the in-memory store, a clock, ids, and older copies of jobs for stale writers.
 
 use jobhall_core::{GroupId, Job, JobId, StateName};
-use jobhall_store::{BlockChange, Committed, JobFilter, Memory, Prune, Unit};
+use jobhall_store::{BlockChange, Committed, JobFilter, Memory, Prune, RecordFilter, Unit};
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use proptest_state_machine::ReferenceStateMachine;
 
-use super::call::{Answer, Call, ask};
+use super::call::{Answer, Call, KINDS, ask};
 use super::maker::Maker;
 use super::operation::{Operation, Shape, Sketch, Twist, operation};
+use super::related;
+use crate::rules::records::kind;
 use crate::samples::{at, id};
 
 /// Maximum number of older copies.
@@ -111,6 +113,10 @@ impl Model {
                     feed_before: feed.map(ago),
                     idempotency_keys_before: keys.map(ago),
                     audit_before: None,
+                    records: keys
+                        .iter()
+                        .map(|&ticks| (kind(KINDS[usize::from(ticks) % 2]), ago(ticks)))
+                        .collect(),
                 })
             }
             Operation::Jobs(picks) => Call::Jobs(picks.iter().map(|&n| pick(n)).collect()),
@@ -121,7 +127,11 @@ impl Model {
                 let filter = JobFilter { states: some_states(*states), ..JobFilter::default() };
                 Call::List(filter, before.map(pick), usize::from(*limit))
             }
-            Operation::Completed(before, limit) => Call::Completed(before.map(pick), usize::from(*limit)),
+            Operation::Completed(after, limit) => Call::Completed(after.map(pick), usize::from(*limit)),
+            Operation::CountCompleted(after, last, except) => {
+                let except = except.iter().copied().map(pick).collect();
+                Call::CountCompleted(after.map(pick), pick(*last), except)
+            }
             Operation::Groups(picks) => Call::Groups(picks.iter().map(|&n| group(n)).collect()),
             Operation::GroupPage(before, limit, open) => {
                 Call::GroupPage(before.map(group), usize::from(*limit), *open)
@@ -135,6 +145,18 @@ impl Model {
                 Call::Links(after.map(|link| (link.parent, link.call.clone())), usize::from(*limit))
             }
             Operation::Settings => Call::Settings,
+            Operation::Records(picks) => {
+                Call::Records(picks.iter().map(|&n| related::record_name(u32::from(n))).collect())
+            }
+            Operation::RecordPage(of, after, limit) => {
+                let filter = RecordFilter {
+                    prefix: ["", "a", "a/", "é"][usize::from(*of >> 1) % 4].into(),
+                    group: (of & 0x38 == 0).then(|| group(*of >> 6)),
+                    ..RecordFilter::of(kind(KINDS[usize::from(*of) % 2]))
+                };
+                let after = after.map(|n| related::record_name(u32::from(n)).1);
+                Call::RecordPage(filter, after, usize::from(*limit))
+            }
             Operation::Feed(after, limit) => Call::Feed(u64::from(*after % 100), usize::from(*limit)),
             Operation::Reopen => Call::Reopen,
         };
@@ -151,8 +173,9 @@ impl Model {
         let back_ms = if skew.is_multiple_of(8) { u64::from(skew) * 10 } else { 0 };
         let settings = self.memory.settings_now();
         let groups = &self.memory.groups_now(false);
+        let records = &self.memory.records_now();
         let (now, next_id) = (at(self.now_ms).minus_ms(back_ms), &mut self.next_id);
-        let mut maker = Maker { jobs, old: &self.old, groups, settings: &settings, now, next_id };
+        let mut maker = Maker { jobs, old: &self.old, groups, settings: &settings, records, now, next_id };
         let made = sketches.iter().map(|sketch| (maker.make(sketch), sketch.twists));
         let (units, kinds) = made.map(|((shape, unit), twists)| (unit, (shape, twists))).unzip();
         (Call::Commit(units), kinds)

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use jobhall_core::needs::Needs;
 use jobhall_core::{
-    Event, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Job, JobSpec, Json, Key, Tag,
+    Event, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Job, JobSpec, Json, Key, RecordKind, Tag,
 };
-use jobhall_store::{Check, GroupWrite, Link, Unit};
+use jobhall_store::{Check, GroupWrite, Link, RecordGroup, RecordWrite, Unit};
 
+use super::call::KINDS;
 use super::maker::Maker;
 use super::operation::Sketch;
+use crate::rules::records;
 use crate::samples::{change_of, failure, id, insert};
 
 impl Maker<'_> {
@@ -87,6 +89,31 @@ impl Maker<'_> {
         Some(Unit { links: vec![link], ..Unit::default() })
     }
 
+    /// Writes of one or two records; sometimes with another rev.
+    pub(super) fn write_records(&self, dice: u32) -> Vec<RecordWrite> {
+        let names = [record_name(dice), record_name(dice + 1)];
+        let count = 1 + (dice as usize >> 9 & 1);
+        names.into_iter().take(count).map(|(kind, key)| self.write_record(kind, key, dice)).collect()
+    }
+
+    fn write_record(&self, kind: RecordKind, key: Key, dice: u32) -> RecordWrite {
+        let stored = self.records.iter().find(|record| record.kind == kind && record.key == key);
+        let wrong = u32::from(dice & 0x30 == 0);
+        let group = match dice >> 10 & 3 {
+            0 | 1 => RecordGroup::Keep,
+            2 => RecordGroup::Set(self.groups.get(dice as usize >> 12 & 3).map(|group| group.id)),
+            _ => RecordGroup::Set(None),
+        };
+        RecordWrite {
+            expected: stored.map_or(0, |stored| stored.rev) + wrong,
+            kind,
+            key,
+            at: self.now,
+            group,
+            value: (dice & 0xc0 != 0).then(|| format!("{{\"dice\":{dice}}}")),
+        }
+    }
+
     /// The spec of a job without a holder is changed.
     pub(super) fn respec(&self, sketch: &Sketch) -> Option<Unit> {
         let dice = sketch.dice;
@@ -112,4 +139,10 @@ impl Maker<'_> {
         let missing = GroupId::of(id(*self.next_id + 1_000));
         Check::Joinable(self.a_group(sketch).map_or(missing, |group| group.id))
     }
+}
+
+/// Kind and key of a record; few, so that they collide.
+pub(super) fn record_name(dice: u32) -> (RecordKind, Key) {
+    let name = ["a", "a/1", "a/2", "a0", "b", "é"][dice as usize / 2 % 6];
+    (records::kind(KINDS[dice as usize % 2]), records::key(name))
 }

@@ -1,6 +1,6 @@
 //! The optional parts of a change: a past attempt, new params, a request for the spec.
 
-use jobhall_core::{Event, Job, JobSpec, Json, PastAttempt, Report, Verdict, When};
+use jobhall_core::{Dice, Event, Indicator, Job, JobSpec, Json, PastAttempt, Report, Verdict, When};
 use jobhall_store::{Change, Store, Unit};
 
 use crate::client::Client;
@@ -26,23 +26,61 @@ pub fn l12_past_attempts_are_kept_in_order(store: &dyn Store) {
         job = client.apply(client.accept(&job));
         let change = match report {
             Some(report) => client.report(&job, &report),
-            None => client.decide(&job, &Event::LeaseEnd),
+            None => client.lease_end(&job),
         };
         expected.push(*change.past.clone().expect("an attempt ended"));
         job = client.apply(change);
-        assert_eq!(wait(store.attempts(job.id)), Ok(expected.clone()));
+        assert_eq!(wait(store.attempts(job.id, 0, usize::MAX)), Ok(expected.clone()));
     }
     job = client.apply(client.claim(&job, "w"));
     client.apply(client.report(&job, &passed("1")));
-    assert_eq!(wait(store.attempts(job.id)), Ok(expected));
-    assert_eq!(wait(store.attempts(other.id)), Ok(Vec::new()));
+    assert_eq!(wait(store.attempts(job.id, 0, usize::MAX)), Ok(expected.clone()));
+    assert_eq!(wait(store.attempts(other.id, 0, usize::MAX)), Ok(Vec::new()));
+    for (skip, limit, window) in [(0, 2, 1..3), (0, 1, 2..3), (1, 1, 1..2), (1, 9, 0..2), (3, 1, 0..0)] {
+        assert_eq!(
+            wait(store.attempts(job.id, skip, limit)),
+            Ok(expected[window].to_vec()),
+            "{skip} {limit}"
+        );
+    }
+}
+
+/// The last progress is part of an attempt that ended, whether its job continues or not. Without any there is none.
+pub fn the_last_progress_of_an_ended_attempt_is_kept(store: &dyn Store) {
+    let client = Client::new(store);
+    let measure = |name: &str, step, total| {
+        let (name, message) = (name.to_owned(), "\0 \u{1F600} \"files\"".to_owned());
+        Indicator { name, step, total, message }
+    };
+    let progress = [measure("", 3, Some(6)), measure("rows", u64::MAX, None)];
+    let end = |job: &Job, report: &Report, progress: &[Indicator]| {
+        let (claim, lease) = (job.status.claim, job.status.state.lease().expect("a lease").id);
+        let (retry, dice) = (&job.spec.retry, Dice(0));
+        let mut step = decide(job, &Event::Report { claim, lease, report, retry, dice }, client.now());
+        step.keep_progress(progress);
+        client.apply(change_of(job, step))
+    };
+    let again = end(&client.accepted(None), &retrying("1"), &progress);
+    let past = wait(store.attempts(again.id, 0, 9)).expect("the attempts");
+    assert_eq!(past.iter().map(|past| &past.progress[..]).collect::<Vec<_>>(), [&progress[..]]);
+    let held = client.apply(client.claim(&again, "w"));
+    assert!(held.status.state.lease().is_some_and(|lease| lease.progress.is_empty()), "another attempt");
+    let failed = Report::Failed(failure("no"), Some(Verdict { when: When::Never, params: None }));
+    for (job, report) in [(held, passed("1")), (client.accepted(Some("k")), failed)] {
+        let ended = end(&job, &report, &progress);
+        let stored = client.get(job.id).expect("the job");
+        assert_eq!(stored, ended);
+        assert_eq!(stored.status.state.lease().map(|lease| &lease.progress[..]), Some(&progress[..]));
+    }
+    let silent = end(&client.accepted(None), &passed("1"), &[]);
+    assert!(silent.status.state.lease().is_some_and(|lease| lease.progress.is_empty()));
 }
 
 /// A job without history has no attempts, and neither has an unknown job; this is not an error.
 pub fn a_job_without_history_has_no_attempts(store: &dyn Store) {
     let client = Client::new(store);
     for id in [client.put(client.fresh(None)).id, client.succeeded(None).id, client.id()] {
-        assert_eq!(wait(store.attempts(id)), Ok(Vec::new()));
+        assert_eq!(wait(store.attempts(id, 0, usize::MAX)), Ok(Vec::new()));
     }
 }
 

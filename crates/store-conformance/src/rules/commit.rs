@@ -32,7 +32,8 @@ pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
         params: Json::params("{ \"a\": [1, 2.50, \"ü\\u0000\"],\n\"b\":null}").expect("valid params"),
         needs: Needs::parse("os=linux, gpu>=1").expect("valid needs"),
         priority: -5,
-        retry: RetryPolicy { backoff: Backoff::Linear { ms: 3, cap_ms: 9 }, ..RetryPolicy::named() },
+        retry: RetryPolicy { backoff: Backoff::Linear { ms: 3, cap_ms: 9 }, ..RetryPolicy::named() }
+            .at_most_once(),
         retry_of: Some(earlier.id),
         uses: Uses::parse("gpu=1, mem_gb=2.5").expect("valid uses"),
         avoid: true,
@@ -56,13 +57,30 @@ pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
     assert_eq!(client.get(earlier.id), Some(earlier));
 }
 
+/// A job that runs at most once is read as such wherever a job is read, also if it has no other rare field.
+pub fn a_job_that_runs_at_most_once_is_read_as_such(store: &dyn Store) {
+    let client = Client::new(store);
+    let mut job = client.fresh(None);
+    let retry = RetryPolicy::named().at_most_once();
+    job.spec = Arc::new(JobSpec { retry, ..(*job.spec).clone() });
+    let job = client.put(job);
+    assert_eq!(client.get(job.id), Some(job.clone()));
+    let open = wait(store.open_jobs(None, 10)).expect("open jobs can be read");
+    assert_eq!(open.iter().find(|open| open.id == job.id), Some(&job));
+    let held = client.apply(client.claim(&job, "w"));
+    let accepted = client.apply(client.accept(&held));
+    let crashed = client.apply(client.lease_end(&accepted));
+    assert_eq!(crashed.status.state.error().map(|error| &*error.reason), Some("at_most_once"));
+    assert_eq!(wait(store.attempts(job.id, 0, 1)), Ok(Vec::new()));
+}
+
 /// A job is read as it was written in every state.
 pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
     let client = Client::new(store);
     let mut job = client.put(client.fresh(Some("k")));
     let params = Json::params("[\"again\"]").expect("valid params");
     let cancelled = failure("enough");
-    let mut walk = |event: &dyn Fn(&Job) -> Event<'static>| {
+    let mut walk = |event: &dyn for<'a> Fn(&'a Job) -> Event<'a>| {
         let change = client.decide(&job, &event(&job));
         let expected = change.status.clone();
         job = client.apply(change);
@@ -74,7 +92,7 @@ pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
     walk(&|_| crate::samples::claim(1, "w-2"));
     walk(&|job| Event::Accept { claim: lease(job).0, lease: lease(job).1 });
     walk(&|job| Event::Progress { claim: lease(job).0, lease: lease(job).1 });
-    walk(&|_| Event::LeaseEnd);
+    walk(&|job| Event::LeaseEnd { retry: &job.spec.retry });
     walk(&|_| crate::samples::claim(2, "w-3"));
     job = client.apply(client.decide(&job, &Event::Again(&params)));
     assert_eq!(job.status.again.as_ref().map(|again| &again.params), Some(&params));
@@ -138,7 +156,7 @@ pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
     let late = client.claim(&stale, "late");
     let stale = client.apply(client.claim(&stale, "first"));
     let new = client.fresh(Some("k"));
-    let lost = client.decide(&moving, &Event::LeaseEnd);
+    let lost = client.lease_end(&moving);
     assert!(lost.past.is_some(), "a lost attempt is history");
     let write =
         SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: Some("{}".into()) };
@@ -156,8 +174,8 @@ pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
         (client.get(moving.id), client.get(stale.id), client.get(new.id)),
         (Some(moving.clone()), Some(stale), None)
     );
-    assert_eq!(wait(store.attempts(moving.id)), Ok(Vec::new()));
-    assert_eq!(wait(store.settings()), Ok(Vec::new()));
+    assert_eq!(wait(store.attempts(moving.id, 0, usize::MAX)), Ok(Vec::new()));
+    assert_eq!(wait(store.settings(None)), Ok(Vec::new()));
     client.put(client.fresh(Some("k")));
     client
         .unit(Unit { idempotency_key: unit.idempotency_key, ..Unit::default() })
@@ -248,14 +266,17 @@ pub fn g8_of_lease_end_and_late_report_the_first_one_stands(store: &dyn Store) {
     let client = Client::new(store);
     for report_first in [true, false] {
         let job = client.accepted(None);
-        let (report, lost) = (client.report(&job, &passed("1")), client.decide(&job, &Event::LeaseEnd));
+        let (report, lost) = (client.report(&job, &passed("1")), client.lease_end(&job));
         let (first, second) = if report_first { (report, lost) } else { (lost, report) };
         let past = first.past.clone();
         let stands = client.apply(first);
         let conflicts = client.refused(changing([second]));
         assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(stands.clone()) }]);
         assert_eq!(client.get(job.id), Some(stands));
-        assert_eq!(wait(store.attempts(job.id)), Ok(past.into_iter().map(|past| *past).collect()));
+        assert_eq!(
+            wait(store.attempts(job.id, 0, usize::MAX)),
+            Ok(past.into_iter().map(|past| *past).collect())
+        );
     }
 }
 
@@ -264,7 +285,7 @@ pub fn h07_g1_completed_rows_never_change(store: &dyn Store) {
     let client = Client::new(store);
     let held = client.held(Some("k"));
     let decided_before = [
-        client.decide(&held, &Event::LeaseEnd),
+        client.lease_end(&held),
         client.cancel(&held),
         client.report(&held, &passed("\"other\"")),
         client.decide(&held, &Event::Again(&Json::null())),

@@ -6,10 +6,11 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use jobhall_core::{Event, Job, JobId};
-use jobhall_store::{Conflict, SettingKind, SettingWrite, Store, Unit};
+use jobhall_store::{Conflict, RecordFilter, SettingKind, SettingWrite, Store, Unit};
 
 use crate::fixture::wait;
 use crate::rules::blocks::take;
+use crate::rules::records;
 use crate::samples::{at, change_of, changing, claim, decide, failure, id, insert, inserting, queued, spec};
 
 const CLIENTS: usize = 64;
@@ -92,6 +93,40 @@ pub fn a_tick_that_many_see_to_has_one_job(store: &dyn Store) {
     assert_eq!(open.len(), ROUNDS);
 }
 
+/// Many writers count in few records: each decides again on the record that a refusal returns, and no count is lost.
+pub fn sixty_four_writers_on_sixteen_records_lose_no_write(store: &dyn Store) {
+    const RECORDS: usize = 16;
+    const WRITES: usize = 25;
+    let start = Barrier::new(CLIENTS);
+    let writer = |number: usize| {
+        start.wait();
+        for n in 0..WRITES {
+            let name = format!("r{}", (number + n) % RECORDS);
+            let (mut expected, mut count) = (0, 0);
+            loop {
+                let write = records::write(&name, expected, &(count + 1).to_string());
+                match one(store, records::writing([write])) {
+                    Ok(()) => break,
+                    Err(conflicts) => match &conflicts[..] {
+                        [Conflict::Record { write: 0, stored: Some(stored) }] => {
+                            (expected, count) = (stored.rev, stored.value.parse::<u64>().expect("a count"));
+                        }
+                        other => panic!("a writer received {other:?}"),
+                    },
+                }
+            }
+        }
+    };
+    thread::scope(|scope| (0..CLIENTS).for_each(|number| drop(scope.spawn(move || writer(number)))));
+    let filter = RecordFilter::of(records::kind("q.pin"));
+    let page = wait(store.record_page(filter, None, RECORDS + 1)).expect("records can be read");
+    assert_eq!(page.records.len(), RECORDS);
+    for record in page.records {
+        assert_eq!(record.value, (CLIENTS * WRITES / RECORDS).to_string(), "{}", record.key);
+        assert_eq!(record.rev.to_string(), record.value);
+    }
+}
+
 fn check_rounds(store: &dyn Store, told: Vec<Mutex<Vec<Option<Told>>>>) {
     let mut made = Vec::new();
     for (round, told) in told.into_iter().enumerate() {
@@ -104,7 +139,7 @@ fn check_rounds(store: &dyn Store, told: Vec<Mutex<Vec<Option<Told>>>>) {
         made.extend(ids);
     }
     let completed = wait(store.completed(None, ROUNDS + 1)).expect("completed jobs can be read");
-    let mut completed: Vec<JobId> = completed.iter().map(|job| job.id).collect();
+    let mut completed: Vec<JobId> = completed.jobs.iter().map(|job| job.id).collect();
     completed.sort_unstable();
     made.sort_unstable();
     assert_eq!(completed, made, "exactly the acknowledged jobs are stored");
@@ -157,15 +192,14 @@ fn claimed(job: &Job, claimer: usize) -> Unit {
     changing([change_of(job, decide(job, &event, at(60_000)))])
 }
 
-/// Claims until no jobs are left; returns the positions it claimed.
-fn claimer(store: &dyn Store, order: &Order, number: usize) -> Vec<usize> {
+/// Claims until no jobs are left; returns the positions it claimed. All claimers pick their first jobs before any of
+/// them claims, so that they meet however the threads are scheduled.
+fn claimer(store: &dyn Store, order: &Order, number: usize, start: &Barrier) -> Vec<usize> {
     let mut random = 0x9e37_79b9_7f4a_7c15 ^ (number as u64 + 1) << 7;
     let mut won = Vec::new();
-    loop {
-        let picked = order.pick(&mut random);
-        if picked.is_empty() {
-            return won;
-        }
+    let mut picked = order.pick(&mut random);
+    start.wait();
+    while !picked.is_empty() {
         let units = picked.iter().map(|&position| claimed(&order.jobs[position], number)).collect();
         let results = wait(store.commit(units)).expect("a commit that works").results;
         assert_eq!(results.len(), picked.len());
@@ -178,7 +212,9 @@ fn claimer(store: &dyn Store, order: &Order, number: usize) -> Vec<usize> {
             order.gone[position].store(true, Ordering::Relaxed);
         }
         thread::yield_now();
+        picked = order.pick(&mut random);
     }
+    won
 }
 
 fn stored_order(store: &dyn Store) -> Order {
@@ -204,10 +240,7 @@ pub fn l14_no_double_claim_and_no_starved_claimer(store: &dyn Store) {
         let threads: Vec<_> = (0..CLAIMERS)
             .map(|number| {
                 let (order, start) = (&order, &start);
-                scope.spawn(move || {
-                    start.wait();
-                    claimer(store, order, number)
-                })
+                scope.spawn(move || claimer(store, order, number, start))
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().expect("no claimer panics")).collect()

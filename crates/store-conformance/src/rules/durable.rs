@@ -1,13 +1,13 @@
 //! Acknowledged data survives a restart of the store.
 
-use jobhall_core::{Event, JobId};
+use jobhall_core::JobId;
 use jobhall_store::{AuditEntry, BlockChange, Conflict, Prune, SettingKind, SettingWrite, Store, Unit};
 
 use crate::Fixture;
 use crate::client::Client;
 use crate::fixture::wait;
 use crate::model::{Picture, picture};
-use crate::rules::idempotency_key;
+use crate::rules::{idempotency_key, records};
 use crate::samples::{at, changing, inserting};
 
 fn reopen(fixture: &mut Fixture) {
@@ -18,7 +18,7 @@ fn everything(store: &dyn Store) -> Picture {
     picture(store, 60)
 }
 
-/// Jobs in all states, attempts, settings, feed and blocks are read as before.
+/// Jobs in all states, attempts, settings, records, feed and blocks are read as before.
 pub fn everything_acknowledged_is_there_after_reopening(fixture: &mut Fixture) {
     let before = {
         let client = Client::new(fixture.store());
@@ -26,10 +26,12 @@ pub fn everything_acknowledged_is_there_after_reopening(fixture: &mut Fixture) {
         client.put(client.fresh_behind(&held));
         client.succeeded(Some("l"));
         let lost = client.accepted(None);
-        client.apply(client.decide(&lost, &Event::LeaseEnd));
+        client.apply(client.lease_end(&lost));
         let write =
             SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: Some("{}".into()) };
-        client.unit(Unit { settings: vec![write], ..Unit::default() }).expect("it is new");
+        let record = records::write("a", 0, "1");
+        let unit = Unit { settings: vec![write], records: vec![record], ..Unit::default() };
+        client.unit(unit).expect("they are new");
         let block = wait(fixture.store().take_block(7)).expect("a block");
         let shrink = BlockChange::Shrink(block.first, vec![block.last]);
         wait(fixture.store().settle_blocks(vec![shrink])).expect("blocks can be settled");

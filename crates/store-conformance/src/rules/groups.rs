@@ -131,7 +131,10 @@ pub fn l21_the_jobs_of_a_group_are_found(store: &dyn Store) {
     let none = Some(Tag::new("e").expect("a valid tag"));
     assert_eq!(listed(JobFilter { tag: none, ..JobFilter::default() }), [0u64; 0]);
     let ended = wait(store.completed(None, 9)).expect("completed jobs");
-    assert_eq!(ended.iter().map(|job| (job.id, job.group)).collect::<Vec<_>>(), [(first.id, Some(group))]);
+    assert_eq!(
+        ended.jobs.iter().map(|job| (job.id, job.group)).collect::<Vec<_>>(),
+        [(first.id, Some(group))]
+    );
 }
 
 /// Links are returned in order, are replaced by later ones of the same name, and are removed with their parent.

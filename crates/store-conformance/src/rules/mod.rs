@@ -15,6 +15,7 @@ pub mod groups;
 pub mod idempotency_keys;
 pub mod keys;
 pub mod reads;
+pub mod records;
 pub mod reuse;
 pub mod settings;
 pub mod stages;
@@ -56,6 +57,7 @@ macro_rules! every_rule {
             commit {
                 an_empty_commit_changes_nothing
                 l12_a_job_comes_back_with_every_field
+                a_job_that_runs_at_most_once_is_read_as_such
                 every_state_comes_back_as_it_was_written
                 a_change_decided_on_an_old_rev_gets_the_row_back
                 a_change_decided_on_a_rev_ahead_is_refused
@@ -132,8 +134,22 @@ macro_rules! every_rule {
                 a_setting_leaves_no_feed_row
                 a_tick_decided_twice_is_made_once
             }
+            records {
+                a_record_starts_at_rev_one_and_rises
+                a_record_decided_on_another_rev_is_refused
+                records_and_revs_are_listed_together
+                a_removed_record_is_gone
+                a_record_is_known_to_the_next_unit
+                a_record_belongs_to_a_group
+                records_come_in_the_order_asked_with_holes
+                records_are_listed_by_prefix_in_pages
+                a_page_of_large_records_ends_early
+                a_record_leaves_no_feed_row
+                a_prune_takes_old_records_of_its_kind
+            }
             attempts {
                 l12_past_attempts_are_kept_in_order
+                the_last_progress_of_an_ended_attempt_is_kept
                 a_job_without_history_has_no_attempts
                 params_are_replaced_by_a_change
                 what_is_asked_for_is_replaced_by_a_change
@@ -160,7 +176,9 @@ macro_rules! every_rule {
             }
             reads {
                 jobs_come_in_the_order_asked_with_holes
-                completed_jobs_come_newest_first_in_pages
+                completed_jobs_come_oldest_first_in_pages
+                the_newest_success_of_a_key_is_marked
+                completed_jobs_are_counted_in_ranges
                 lists_show_what_the_filter_says_in_pages
                 a_completed_job_tells_what_retention_asks
             }
@@ -180,6 +198,7 @@ macro_rules! every_rule {
                 h06_g4_sixty_four_clients_on_one_key_get_one_job
                 l14_no_double_claim_and_no_starved_claimer
                 a_tick_that_many_see_to_has_one_job
+                sixty_four_writers_on_sixteen_records_lose_no_write
             }
         }
     };

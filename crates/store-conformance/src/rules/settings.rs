@@ -30,7 +30,7 @@ pub fn a_setting_starts_at_rev_one_and_rises(store: &dyn Store) {
     client.unit(writing([write("a", 0, "{\"x\":1}"), write("b", 0, "2")])).expect("they are new");
     client.unit(writing([write("a", 1, "3")])).expect("the rev is right");
     client.unit(writing([write("a", 2, "4")])).expect("the rev is right");
-    assert_eq!(wait(store.settings()), Ok(vec![stored("a", 3, "4"), stored("b", 1, "2")]));
+    assert_eq!(wait(store.settings(None)), Ok(vec![stored("a", 3, "4"), stored("b", 1, "2")]));
 }
 
 /// A write decided on another rev is refused with the stored setting; one wrong write refuses the whole unit.
@@ -44,7 +44,7 @@ pub fn a_setting_decided_on_another_rev_is_refused(store: &dyn Store) {
     }
     let missing = Conflict::Setting { write: 0, stored: None };
     assert_eq!(client.refused(writing([write("c", 1, "9")])), [missing]);
-    assert_eq!(wait(store.settings()), Ok(vec![stored("a", 1, "1")]));
+    assert_eq!(wait(store.settings(None)), Ok(vec![stored("a", 1, "1")]));
 }
 
 /// A removal is guarded like any other write; afterwards the name is free and starts at rev 1 again.
@@ -54,11 +54,11 @@ pub fn a_removed_setting_is_gone(store: &dyn Store) {
     let unchanged = Conflict::Setting { write: 0, stored: Some(stored("a", 1, "1")) };
     assert_eq!(client.refused(writing([removal("a", 2), removal("b", 1)])), [unchanged]);
     client.unit(writing([removal("a", 1)])).expect("the rev is right");
-    assert_eq!(wait(store.settings()), Ok(vec![stored("b", 1, "2")]));
+    assert_eq!(wait(store.settings(None)), Ok(vec![stored("b", 1, "2")]));
     let missing = Conflict::Setting { write: 0, stored: None };
     assert_eq!(client.refused(writing([removal("a", 1)])), [missing]);
     client.unit(writing([write("a", 0, "3")])).expect("the name is free");
-    assert_eq!(wait(store.settings()), Ok(vec![stored("a", 1, "3"), stored("b", 1, "2")]));
+    assert_eq!(wait(store.settings(None)), Ok(vec![stored("a", 1, "3"), stored("b", 1, "2")]));
 }
 
 /// The kind is part of a setting's name; they are listed by kind and name.
@@ -69,11 +69,17 @@ pub fn settings_of_two_kinds_do_not_meet(store: &dyn Store) {
     client
         .unit(writing([SettingWrite { kind: SettingKind::Token, ..removal("a", 1) }]))
         .expect("it is there");
-    let left = wait(store.settings()).expect("settings can be read");
+    let left = wait(store.settings(None)).expect("settings can be read");
     let left: Vec<_> = left.into_iter().map(|setting| (setting.kind, setting.value)).collect();
     let kept = SettingKind::ALL.into_iter().filter(|&kind| kind != SettingKind::Token);
     let expected: Vec<_> = kept.map(|kind| (kind, kind.as_str().to_owned())).collect();
     assert_eq!(left, expected);
+    for kind in SettingKind::ALL {
+        let read = wait(store.settings(Some(kind))).expect("settings can be read").into_iter();
+        let read: Vec<_> = read.map(|setting| (setting.kind, setting.value)).collect();
+        let of_kind = expected.iter().filter(|(other, _)| *other == kind).cloned();
+        assert_eq!(read, of_kind.collect::<Vec<_>>(), "only the settings of the kind {}", kind.as_str());
+    }
 }
 
 /// With several writes, the conflict names the one that failed.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jobhall_core::JobSpec;
-use jobhall_store::{Check, Committed, Conflict, Memory, Unit};
+use jobhall_store::{Check, Committed, Conflict, Memory, RecordGroup, Unit};
 
 /// The fault of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,12 @@ pub enum Fault {
     KeepsOldPriority,
     /// Settings are written regardless of the rev.
     IgnoresSettingRevs,
+    /// Records are written regardless of the rev.
+    IgnoresRecordRevs,
+    /// A write that keeps the group of a record removes it.
+    ForgetsRecordGroups,
+    /// Records are pruned whatever their age.
+    PrunesYoungRecords,
     /// A commit starts when its result is awaited.
     CommitsWhenAwaited,
     ForgetsSpecs,
@@ -62,7 +68,11 @@ pub enum Fault {
     /// Audit entries are not written.
     ForgetsActs,
     /// Completed jobs are returned in the wrong order.
-    CompletedOldestFirst,
+    CompletedNewestFirst,
+    /// Every completed job counts as the newest success of its key.
+    EverySuccessIsNewest,
+    /// Completed jobs are counted although they are excepted.
+    CountsExceptedJobs,
 }
 
 impl Fault {
@@ -86,6 +96,12 @@ impl Fault {
             Fault::KeepsLinks => unit.unlinked.clear(),
             Fault::KeepsOldPriority => keep_priority(unit, memory),
             Fault::ForgetsActs => unit.audit.clear(),
+            Fault::IgnoresRecordRevs => ignore_record_revs(unit, memory),
+            Fault::ForgetsRecordGroups => unit
+                .records
+                .iter_mut()
+                .filter(|write| write.group == RecordGroup::Keep)
+                .for_each(|write| write.group = RecordGroup::Set(None)),
             Fault::IgnoresSettingRevs => ignore_setting_revs(unit, memory),
             _ => {}
         }
@@ -148,5 +164,13 @@ fn ignore_setting_revs(unit: &mut Unit, memory: &Memory) {
     for write in &mut unit.settings {
         let same = stored.iter().find(|setting| setting.kind == write.kind && setting.name == write.name);
         write.expected = same.map_or(0, |setting| setting.rev);
+    }
+}
+
+fn ignore_record_revs(unit: &mut Unit, memory: &Memory) {
+    let stored = memory.records_now();
+    for write in &mut unit.records {
+        let same = stored.iter().find(|record| record.kind == write.kind && record.key == write.key);
+        write.expected = same.map_or(0, |record| record.rev);
     }
 }

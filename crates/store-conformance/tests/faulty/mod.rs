@@ -5,11 +5,11 @@ mod fault;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, TypeName};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, Time, TypeName};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, Conflict, FeedPage, JobFilter, JobPage, Later,
-    Link, Member, Memory, Prune, Pruned, Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, Conflict, FeedPage, JobCounts,
+    JobFilter, JobPage, Later, Link, Member, Memory, Prune, Pruned, Record, RecordFilter, RecordPage,
+    Setting, SettingKind, Store, StoreError, Unit,
 };
 
 pub use fault::Fault;
@@ -165,6 +165,11 @@ impl Store for Faulty {
         if self.has(Fault::PrunesOpenGroups) {
             self.kept().hidden_groups.extend(&prune.groups);
         }
+        let mut prune = prune;
+        if self.has(Fault::PrunesYoungRecords) {
+            let never = Time::from_ms(jobhall_core::bounds::TIME_MS).expect("the latest time");
+            prune.records.iter_mut().for_each(|(_, before)| *before = never);
+        }
         ready(Ok(self.memory.prune_now(&prune)))
     }
 
@@ -174,8 +179,8 @@ impl Store for Faulty {
         ready(Ok(jobs.map(|job| job.filter(|job| !hidden.contains(&job.id))).collect()))
     }
 
-    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
-        ready(Ok(self.memory.attempts_now(id)))
+    fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        self.memory.attempts(id, skip, limit)
     }
 
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
@@ -195,12 +200,25 @@ impl Store for Faulty {
         ready(Ok(self.memory.list_now(&filter, before, limit)))
     }
 
-    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
-        let mut completed = self.memory.completed_now(before, limit);
-        if self.has(Fault::CompletedOldestFirst) {
-            completed.reverse();
+    fn completed(&self, after: Option<JobId>, limit: usize) -> Later<Result<CompletedPage, StoreError>> {
+        let mut page = self.memory.completed_now(after, limit);
+        if self.has(Fault::CompletedNewestFirst) {
+            page.jobs.reverse();
         }
-        ready(Ok(completed))
+        if self.has(Fault::EverySuccessIsNewest) {
+            page.jobs.iter_mut().for_each(|job| job.newest_success = true);
+        }
+        ready(Ok(page))
+    }
+
+    fn count_completed(
+        &self,
+        after: Option<JobId>,
+        last: JobId,
+        except: Vec<JobId>,
+    ) -> Later<Result<JobCounts, StoreError>> {
+        let except = if self.has(Fault::CountsExceptedJobs) { Vec::new() } else { except };
+        self.memory.count_completed(after, last, except)
     }
 
     fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>> {
@@ -231,8 +249,21 @@ impl Store for Faulty {
         self.memory.links(after, limit)
     }
 
-    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
-        ready(Ok(self.memory.settings_now()))
+    fn settings(&self, kind: Option<SettingKind>) -> Later<Result<Vec<Setting>, StoreError>> {
+        self.memory.settings(kind)
+    }
+
+    fn records(&self, keys: Vec<(RecordKind, Key)>) -> Later<Result<Vec<Option<Record>>, StoreError>> {
+        self.memory.records(keys)
+    }
+
+    fn record_page(
+        &self,
+        filter: RecordFilter,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Later<Result<RecordPage, StoreError>> {
+        self.memory.record_page(filter, after, limit)
     }
 
     fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {

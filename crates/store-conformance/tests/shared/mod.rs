@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Link, Member,
-    Memory, Prune, Pruned, Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, JobCounts, JobFilter,
+    JobPage, Later, Link, Member, Memory, Prune, Pruned, Record, RecordFilter, RecordPage, Setting,
+    SettingKind, Store, StoreError, Unit,
 };
 
 pub struct Shared(pub Arc<Memory>);
@@ -32,8 +32,8 @@ impl Store for Shared {
         self.0.jobs(ids)
     }
 
-    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
-        self.0.attempts(id)
+    fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        self.0.attempts(id, skip, limit)
     }
 
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
@@ -53,8 +53,17 @@ impl Store for Shared {
         self.0.list(filter, before, limit)
     }
 
-    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
-        self.0.completed(before, limit)
+    fn completed(&self, after: Option<JobId>, limit: usize) -> Later<Result<CompletedPage, StoreError>> {
+        self.0.completed(after, limit)
+    }
+
+    fn count_completed(
+        &self,
+        after: Option<JobId>,
+        last: JobId,
+        except: Vec<JobId>,
+    ) -> Later<Result<JobCounts, StoreError>> {
+        self.0.count_completed(after, last, except)
     }
 
     fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>> {
@@ -83,8 +92,21 @@ impl Store for Shared {
         self.0.links(after, limit)
     }
 
-    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
-        self.0.settings()
+    fn settings(&self, kind: Option<SettingKind>) -> Later<Result<Vec<Setting>, StoreError>> {
+        self.0.settings(kind)
+    }
+
+    fn records(&self, keys: Vec<(RecordKind, Key)>) -> Later<Result<Vec<Option<Record>>, StoreError>> {
+        self.0.records(keys)
+    }
+
+    fn record_page(
+        &self,
+        filter: RecordFilter,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Later<Result<RecordPage, StoreError>> {
+        self.0.record_page(filter, after, limit)
     }
 
     fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {

@@ -8,7 +8,7 @@ use jobhall_store::{AuditEntry, Link, SettingKind, SettingWrite, StoredIdempoten
 use crate::error::PgError;
 use crate::groups;
 use crate::inbox;
-use crate::row::{number, to_json};
+use crate::row::{number, stored_progress, to_json};
 use crate::submitted;
 use crate::wire::Step;
 
@@ -89,7 +89,8 @@ pub(crate) fn attempts(attempts: &[(JobId, &PastAttempt)]) -> Result<Step, PgErr
     let step = step.with(past().map(|past| past.started_at.map(Time::as_ms)).collect::<Vec<_>>());
     let step = step.with(past().map(|past| past.ended_at.as_ms()).collect::<Vec<_>>());
     let step = step.with(past().map(|past| past.outcome as i16).collect::<Vec<_>>());
-    Ok(step.with(past().map(|past| to_json(&past.failure)).collect::<Result<Vec<_>, _>>()?))
+    let step = step.with(past().map(|past| to_json(&past.failure)).collect::<Result<Vec<_>, _>>()?);
+    Ok(step.with(past().map(|past| stored_progress(&past.progress)).collect::<Result<Vec<_>, _>>()?))
 }
 
 fn push_settings<'a>(steps: &mut Vec<Step>, settings: &BTreeMap<(SettingKind, &'a str), &'a SettingWrite>) {

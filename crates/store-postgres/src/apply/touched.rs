@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jobhall_core::{GroupId, Job, JobId};
+use jobhall_core::{GroupId, Job, JobId, Key, RecordKind};
 use jobhall_store::{Check, Excerpt, KeyPlace, Unit, key_place};
 use tokio_postgres::Row;
 
@@ -12,7 +12,7 @@ use crate::error::PgError;
 use crate::lives::key_of;
 use crate::row::{self, get};
 use crate::wire::{Step, Wire};
-use crate::{groups, reads, submitted};
+use crate::{groups, reads, records, submitted};
 
 /// The rows read, and the stored places on keys.
 pub(super) async fn read(
@@ -29,6 +29,7 @@ pub(super) async fn read(
             settings(&units),
             idempotency_keys(&units),
             successes(&units),
+            records::reading(units.iter().flat_map(|unit| named_records(unit)).collect::<BTreeSet<_>>()),
         ])
         .await?;
     let jobs = rows[0].iter().map(row::job).collect::<Result<Vec<_>, _>>()?;
@@ -40,6 +41,9 @@ pub(super) async fn read(
     }
     for key in &rows[3] {
         know_idempotency_key(&mut excerpt, key)?;
+    }
+    for record in &rows[5] {
+        excerpt.know_record(records::record(record)?);
     }
     let mut more = row::ids(rows[4].iter().map(|found| get(found, 0)).collect::<Result<Vec<i64>, _>>()?)?;
     more.extend(holders(wire, &units, &jobs).await?);
@@ -68,6 +72,10 @@ fn named_groups(unit: &Unit) -> impl Iterator<Item = GroupId> {
         Check::Open(_) => None,
     });
     unit.groups.iter().map(|write| write.group.id).chain(checked)
+}
+
+fn named_records(unit: &Unit) -> impl Iterator<Item = (&RecordKind, &Key)> {
+    unit.records.iter().map(|write| (&write.kind, &write.key))
 }
 
 fn settings(units: &[&Unit]) -> Step {

@@ -5,13 +5,13 @@ use std::fmt::Display;
 use std::hash::Hash;
 
 use jobhall_core::{Group, Job, JobId, PastAttempt};
-use jobhall_store::{AuditRow, Block, ExportChunk, Link, Marks, Setting, StoredIdempotencyKey};
+use jobhall_store::{AuditRow, Block, ExportChunk, Link, Marks, Record, Setting, StoredIdempotencyKey};
 
 use crate::error::{PgError, damaged};
 use crate::reads::{self, Reads};
 use crate::row::{self, get, number};
 use crate::wire::{Step, Wire};
-use crate::{groups, submitted};
+use crate::{groups, records, submitted};
 
 /// The first row of a chunk that is stored differently or missing.
 pub(super) async fn differs(wire: &Wire<'_>, portion: &ExportChunk) -> Result<Option<String>, PgError> {
@@ -23,6 +23,7 @@ pub(super) async fn differs(wire: &Wire<'_>, portion: &ExportChunk) -> Result<Op
         ExportChunk::Links(all) => links(wire, all).await,
         ExportChunk::IdempotencyKeys(all) => keys(wire, all).await,
         ExportChunk::Acts(all) => acts(wire, all).await,
+        ExportChunk::Records(all) => stored_records(wire, all).await,
     }
 }
 
@@ -89,7 +90,7 @@ async fn jobs(wire: &Wire<'_>, all: &[(Job, Vec<PastAttempt>)]) -> Result<Option
         stored.insert(job.id, (job, Vec::new()));
     }
     for found in &rows[1] {
-        if let Some((_, past)) = stored.get_mut(&row::job_id(found, 9)?) {
+        if let Some((_, past)) = stored.get_mut(&row::job_id(found, 10)?) {
             past.push(row::attempt(found)?);
         }
     }
@@ -138,4 +139,18 @@ async fn acts(wire: &Wire<'_>, all: &[AuditRow]) -> Result<Option<String>, PgErr
         stored.insert(row.n, row);
     }
     Ok(first(all.iter().map(|row| (row.n, row, format!("act {}", row.n))), &stored))
+}
+
+async fn stored_records(wire: &Wire<'_>, all: &[Record]) -> Result<Option<String>, PgError> {
+    let rows = wire.ask(records::reading(all.iter().map(|record| (&record.kind, &record.key)))).await?;
+    let mut stored = HashMap::new();
+    for found in &rows {
+        let record = records::record(found)?;
+        stored.insert((record.kind.clone(), record.key.clone()), record);
+    }
+    let name = |record: &Record| format!("the record {:?} of {}", record.key.as_str(), record.kind);
+    Ok(first(
+        all.iter().map(|record| ((record.kind.clone(), record.key.clone()), record, name(record))),
+        &stored,
+    ))
 }

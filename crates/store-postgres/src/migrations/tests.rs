@@ -17,8 +17,7 @@ const BROKEN: &[Migration] =
 fn an_older_schema_is_migrated_with_what_it_holds() {
     let shared = Cluster::shared();
     let database = shared.database();
-    let error = Database::open_with(Options::new(database.url()), OLDER).expect_err("there is no hall yet");
-    assert!(error.message.starts_with("failed to open the database"), "{error}");
+    drop(Database::open_with(Options::new(database.url()), OLDER).expect("the first schema"));
     assert_eq!(database.sql("SELECT count(*) FROM jobhall.migrations"), "1");
     database.sql("UPDATE jobhall.meta SET value = 77 WHERE name = 'last_id'");
     database.sql(
@@ -28,7 +27,8 @@ fn an_older_schema_is_migrated_with_what_it_holds() {
     let job = || database.sql("SELECT * FROM jobhall.jobs");
     let before = job();
     drop(Database::open_with(Options::new(database.url()), ALL).expect("an older schema"));
-    assert_eq!(job(), before);
+    // Columns that later schemas added are NULL.
+    assert_eq!(job().trim_end_matches('|'), before.trim_end_matches('|'));
     assert_eq!(database.sql("SELECT count(*) FROM jobhall.migrations"), ALL.len().to_string());
     assert_eq!(database.sql("SELECT value FROM jobhall.meta WHERE name = 'last_id'"), "77");
     let error = Database::open_with(Options::new(database.url()), OLDER).expect_err("an older program");

@@ -10,7 +10,7 @@ WITH changed AS (
         started_at = ($16::bigint[])[new.shape], outcome = ($17::smallint[])[new.shape],
         ended_at = ($18::bigint[])[new.shape], value = ($19::text[])[new.shape],
         behind = NULL, cancel = NULL, again = NULL, error = NULL, hold = NULL, depends = NULL, waits = NULL,
-        waited_ms = NULL, early = NULL,
+        waited_ms = NULL, early = NULL, progress = NULL,
         live_key = CASE WHEN ($21::boolean[])[new.shape] THEN NULL ELSE job.live_key END, next_key = NULL
     FROM unnest($1::bigint[], $2::bytea[], $3::smallint[]) AS new (id, lease, shape)
     WHERE job.id = new.id AND job.rev = ($20::integer[])[new.shape] AND CASE

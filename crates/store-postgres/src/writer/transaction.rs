@@ -93,7 +93,7 @@ impl Line {
     fn give_up(&self, trouble: &PgError) -> CommitError {
         let message = format!("database {}: {trouble}", self.connector.name());
         if trouble.is_damage() || trouble.is_numbered() {
-            self.term.lose(&message);
+            self.term.fail(&message);
             return CommitError::Stopped { message };
         }
         CommitError::NotCommitted { full: trouble.is_full(), message }

@@ -1,5 +1,6 @@
--- The ended attempts of a job, oldest first.
-SELECT claim, lease, worker, assigned_at, accepted_at, started_at, ended_at, outcome, error
+-- Ended attempts of a job, newest first.
+SELECT claim, lease, worker, assigned_at, accepted_at, started_at, ended_at, outcome, error, progress
 FROM attempts
 WHERE job = ?1
-ORDER BY claim
+ORDER BY claim DESC
+LIMIT ?2 OFFSET ?3

@@ -2,7 +2,7 @@
 -- claim and every end would have to update.
 -- The first column is 1 for a new job: queued, nothing has happened to it, and its spec has no rarely used column.
 -- row::new_job makes it from the other columns; any other job is read by itself. After a restart nearly all of
--- millions of jobs are new, and the 39 columns of which only a few are set would take most of the time.
+-- millions of jobs are new, and the 40 columns of which only a few are set would take most of the time.
 SELECT
     CASE
         WHEN jobs.rev = 1 AND jobs.state = 1 AND jobs.claim = 0 AND jobs.hold IS NULL AND jobs.again IS NULL
@@ -11,6 +11,7 @@ SELECT
             AND specs.silence_ms IS NULL AND specs.after IS NULL AND specs.after_any IS NULL
             AND specs.parent IS NULL AND specs.group_id IS NULL AND specs.attached IS NULL
             AND specs.copy_of IS NULL AND specs.owner IS NULL AND specs.tags IS NULL AND specs.schedule IS NULL
+            AND specs.at_most_once IS NULL
         THEN 1
     END,
     jobs.id, jobs.run_at, jobs.updated_at,

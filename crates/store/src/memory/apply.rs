@@ -7,7 +7,7 @@ use jobhall_core::{Job, JobId, JobSpec, State, Time, guard};
 use super::{KeyOf, StoredKey, Tables};
 use crate::{
     AuditRow, Change, Check, Committed, Conflict, Done, FeedRow, GroupWrite, Insert, KeyPlace, Link, News,
-    Setting, SettingWrite, StoredIdempotencyKey, Unit, key_place,
+    RecordWrite, Setting, SettingWrite, StoredIdempotencyKey, Unit, key_place,
 };
 
 /// A change to undo if the unit is refused.
@@ -42,6 +42,9 @@ impl Tables {
         let mut conflicts: Vec<_> = unit.checks.iter().filter_map(|check| self.check(check)).collect();
         conflicts.extend(unit.settings.iter().enumerate().filter_map(|(at, write)| self.setting(at, write)));
         conflicts.extend(unit.groups.iter().enumerate().filter_map(|(at, write)| self.group(at, write)));
+        conflicts.extend(
+            unit.records.iter().enumerate().filter_map(|(at, write)| self.record_conflict(at, write)),
+        );
         conflicts.extend(unit.changes.iter().filter_map(|change| self.stale(change)));
         refuse_if(conflicts)?;
 
@@ -91,6 +94,12 @@ impl Tables {
         let stored = self.settings.get(&(wanted.kind, wanted.name.clone()));
         let rev = stored.map_or(0, |stored| stored.rev);
         (rev != wanted.expected).then(|| Conflict::Setting { write, stored: stored.cloned() })
+    }
+
+    fn record_conflict(&self, write: usize, wanted: &RecordWrite) -> Option<Conflict> {
+        let stored = self.records.get(&(wanted.kind.clone(), wanted.key.clone()));
+        let rev = stored.map_or(0, |stored| stored.rev);
+        (rev != wanted.expected).then(|| Conflict::Record { write, stored: stored.cloned().map(Box::new) })
     }
 
     fn stale(&self, change: &Change) -> Option<Conflict> {
@@ -231,6 +240,13 @@ impl Tables {
         }
         for GroupWrite { group, .. } in unit.groups {
             self.groups.insert(group.id, group);
+        }
+        for write in unit.records {
+            let name = (write.kind.clone(), write.key.clone());
+            let stored = self.records.remove(&name);
+            if let Some(record) = write.result(stored.as_ref()) {
+                self.records.insert(name, record);
+            }
         }
         for Link { parent, call, job } in unit.links {
             self.links.insert((parent, call), job);

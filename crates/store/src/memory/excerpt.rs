@@ -2,14 +2,14 @@
 //! touch decides the units here and writes the result. The stages and the order of conflicts are therefore
 //! implemented once.
 
-use jobhall_core::{Group, Job, JobId, Submitted, Time};
+use jobhall_core::{Group, Job, JobId, Key, RecordKind, Submitted, Time};
 
 use super::apply::key_of;
 use super::{StoredKey, Tables};
-use crate::{Conflict, Done, Setting, Unit, key_place};
+use crate::{Conflict, Done, Record, Setting, Unit, key_place};
 
 /// The rows that a store has read so far. A unit is decided correctly if all rows that it touches are known: the
-/// jobs, groups and settings that it names, its idempotency key, the holders of the keys of its jobs, and the newest
+/// jobs, groups, settings and records that it names, its idempotency key, the holders of the keys of its jobs, and the newest
 /// success for an insert that permits reuse.
 #[derive(Debug)]
 pub struct Excerpt {
@@ -39,6 +39,10 @@ impl Excerpt {
         self.tables.settings.insert((setting.kind, setting.name.clone()), setting);
     }
 
+    pub fn know_record(&mut self, record: Record) {
+        self.tables.records.insert((record.kind.clone(), record.key.clone()), record);
+    }
+
     /// Adds a stored idempotency key: scope, key, body, answer, time.
     pub fn know_idempotency_key(
         &mut self,
@@ -56,6 +60,11 @@ impl Excerpt {
         let done = self.tables.apply(unit)?;
         self.tables.record(unit.clone());
         Ok(done)
+    }
+
+    /// A record after the units so far.
+    pub fn record(&self, kind: &RecordKind, key: &Key) -> Option<&Record> {
+        self.tables.records.get(&(kind.clone(), key.clone()))
     }
 
     /// A job after the units so far.

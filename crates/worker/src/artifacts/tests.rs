@@ -5,14 +5,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::workspace::Workspaces;
 
 /// Uploads to a listener on which a test acts as the server.
-async fn rig() -> (TcpListener, Uploads, Outputs, watch::Sender<Order>) {
+async fn rig() -> (TcpListener, Uploads, Workspace, watch::Sender<Order>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
     let (orders, order) = watch::channel(Order::Go);
     let (attempt, lease) = ("7-1".to_owned(), "0".repeat(32));
-    (listener, Uploads { client, attempt, lease, order }, Outputs::new().unwrap(), orders)
+    (
+        listener,
+        Uploads { client, attempt, lease, order },
+        Workspaces::default().take("1-1", None).unwrap(),
+        orders,
+    )
 }
 
 fn ended(status: Status) -> Ended {

@@ -1,11 +1,11 @@
 //! A control group for a slot: a second way to find its processes, if the worker was given a directory for control
 //! groups.
 //!
-//! Subreapers alone leave one gap: if monitor and supervisor are both killed, no process is left to clean up. The
-//! group still contains their processes, and the next slot in the same directory sweeps it. Also, `cgroup.kill`
-//! ends in one step processes that fork faster than `/proc` can be read.
+//! If monitor and supervisor are both killed, the group still contains their processes: the worker ends it and, if the
+//! worker was killed too, the next slot in the same directory. Also, `cgroup.kill` ends in one step processes that fork
+//! faster than `/proc` can be read.
 //!
-//! Only the monitor kills by group, because the supervisor is in it: moving the supervisor out and in around every
+//! The supervisor does not kill by group, because it is in it: moving the supervisor out and in around every
 //! command would cost more than the command.
 
 use std::fs;
@@ -24,10 +24,14 @@ const EMPTIED_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Group(PathBuf);
 
 impl Group {
+    fn of(place: &Path, monitor: u32) -> Self {
+        Self(place.join(format!("{PREFIX}{monitor}")))
+    }
+
     /// Creates the group of this process below `place`, after ending groups that dead monitors left there.
     pub(super) fn make(place: &Path) -> io::Result<Self> {
         sweep(place);
-        let group = Self(place.join(format!("{PREFIX}{}", std::process::id())));
+        let group = Self::of(place, std::process::id());
         fs::create_dir(&group.0)?;
         if group.0.join("cgroup.kill").exists() {
             return Ok(group);
@@ -62,6 +66,13 @@ pub(super) fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
+/// Ends the group of a slot whose processes were killed.
+pub(crate) fn end(place: &Path, monitor: u32) {
+    let group = Group::of(place, monitor);
+    group.kill();
+    group.remove();
+}
+
 /// Ends the groups of monitors that have ended.
 fn sweep(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
@@ -87,8 +98,7 @@ fn is_visible(group: &Path) -> bool {
 
 /// The control group of this process, if it may create groups in it.
 ///
-/// It may be able to even if the service manager does not expect it; pass it to [`crate::Options`] if the group was
-/// delegated to the worker.
+/// It may be able to even if the service manager does not expect it.
 #[must_use]
 pub fn own_group() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;

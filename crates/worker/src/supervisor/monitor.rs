@@ -9,7 +9,6 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -17,15 +16,17 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, setsid};
 
 use super::group::Group;
-use super::{CONTROL_GROUP, SUPERVISOR, settle_in, tree};
+use super::{SUPERVISOR, settle_in, tree};
+use crate::slots::setup::Setup;
 
 /// `own` is the number of arguments of the role; those before are the binary's.
-pub(super) fn main(own: usize, place: Option<&Path>) -> io::Result<()> {
+pub(super) fn main(own: usize, setup: Setup) -> io::Result<()> {
     // A new session has no terminal: neither an interrupt nor a hang-up of the terminal reaches the slot.
     let _already_leading = setsid();
     settle_in(c"hall-monitor")?;
-    let group = place.and_then(make_group);
-    let waited = start_supervisor(own, group.as_ref()).and_then(|supervisor| wait_for_end(&supervisor));
+    let group = setup.control_group.as_deref().and_then(make_group);
+    let setup = Setup { control_group: group.as_ref().map(|group| group.path().to_owned()), ..setup };
+    let waited = start_supervisor(own, &setup).and_then(|supervisor| wait_for_end(&supervisor));
     group.iter().for_each(Group::kill);
     tree::end_all();
     group.iter().for_each(Group::remove);
@@ -33,20 +34,20 @@ pub(super) fn main(own: usize, place: Option<&Path>) -> io::Result<()> {
 }
 
 /// A slot works without its group too.
-fn make_group(place: &Path) -> Option<Group> {
+fn make_group(place: &std::path::Path) -> Option<Group> {
     let made = Group::make(place);
     made.inspect_err(|error| eprintln!("jobhall slot: no control group in {}: {error}", place.display())).ok()
 }
 
-fn start_supervisor(own: usize, group: Option<&Group>) -> io::Result<Child> {
+/// In the setup of the supervisor, the control group is its own.
+fn start_supervisor(own: usize, setup: &Setup) -> io::Result<Child> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let binary_own = &arguments[..arguments.len().saturating_sub(own)];
     Command::new("/proc/self/exe")
         .arg0("hall-slot")
         .args(binary_own)
         .arg(SUPERVISOR)
-        .args(group.map(|_| CONTROL_GROUP))
-        .args(group.map(Group::path))
+        .arg(serde_json::to_string(setup)?)
         .arg(getpid().as_raw_nonzero().to_string())
         .stdin(Stdio::inherit())
         .spawn()

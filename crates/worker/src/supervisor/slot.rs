@@ -3,7 +3,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,8 +11,9 @@ use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 
 use super::job::Job;
 use super::socket::{Orders, Reports};
-use super::{group, settle_in, spawn, tree};
+use super::{group, set_up, settle_in, spawn, tree};
 use crate::ended::{Ended, Status};
+use crate::slots::setup::Setup;
 use crate::wire::{Order, Report};
 
 /// An event source of the loop.
@@ -35,16 +35,14 @@ struct Supervisor {
 }
 
 /// Runs a slot until the worker or the monitor has ended, and then leaves no process behind.
-pub(super) fn main(monitor: i32, group: Option<&Path>) -> io::Result<()> {
+pub(super) fn main(monitor: i32, setup: &Setup) -> io::Result<()> {
     settle_in(c"hall-slot")?;
-    group.map_or(Ok(()), group::enter)?;
+    setup.control_group.as_deref().map_or(Ok(()), group::enter)?;
+    let monitor = open_monitor(monitor)?;
+    set_up(setup)?;
     ioctl_fionbio(io::stdin().as_fd(), true)?;
-    let mut supervisor = Supervisor {
-        monitor: open_monitor(monitor)?,
-        orders: Orders::default(),
-        reports: Reports::default(),
-        job: None,
-    };
+    let mut supervisor =
+        Supervisor { monitor, orders: Orders::default(), reports: Reports::default(), job: None };
     let ended = supervisor.lead();
     tree::end_all();
     match ended {

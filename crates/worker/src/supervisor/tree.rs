@@ -6,11 +6,12 @@
 //! every kernel.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal, wait,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal, wait, waitpid,
 };
 
 /// How long to wait for killed processes.
@@ -42,6 +43,11 @@ struct Stat {
 
 /// Every living process below this one.
 fn living() -> Vec<Process> {
+    living_without(&HashSet::new())
+}
+
+/// Every living process below this one, without these children and what is below them.
+fn living_without(skipped: &HashSet<i32>) -> Vec<Process> {
     let mut below: HashMap<i32, Vec<Stat>> = HashMap::new();
     for stat in numbers().filter_map(stat) {
         below.entry(stat.parent).or_default().push(stat);
@@ -50,6 +56,9 @@ fn living() -> Vec<Process> {
     let mut found = Vec::new();
     while let Some(parent) = parents.pop() {
         for child in below.remove(&parent).unwrap_or_default() {
+            if skipped.contains(&child.process.pid) {
+                continue;
+            }
             parents.push(child.process.pid);
             if !child.dead {
                 found.push(child.process);
@@ -94,6 +103,31 @@ pub(super) fn end_all() {
         std::thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// Kills and reaps the processes that were reparented to this one: all below it, without its `children` and what is
+/// below them. The children are locked while `/proc` is read, so that none is added meanwhile.
+pub(crate) fn end_orphans(children: &Mutex<HashSet<i32>>) {
+    let give_up_at = Instant::now() + GIVE_UP;
+    let mut pause = FIRST_PAUSE;
+    while kill_orphans(&children.lock().unwrap_or_else(PoisonError::into_inner))
+        && Instant::now() < give_up_at
+    {
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Returns true if there were any.
+fn kill_orphans(children: &HashSet<i32>) -> bool {
+    let orphans = living_without(children);
+    for orphan in &orphans {
+        signal(*orphan, Signal::KILL);
+        if let Some(pid) = Pid::from_raw(orphan.pid) {
+            let _may_have_another_parent = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+    !orphans.is_empty()
 }
 
 /// Reaps every child that has ended; returns true if no child is left.

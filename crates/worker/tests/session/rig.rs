@@ -7,9 +7,10 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use jobhall_client::Client;
 use jobhall_core::{AttemptId, LeaseId};
 use jobhall_protocol::{
-    AssignedJob, EXEC, Encoding, FrameWriter, ToServer, ToWorker, Welcome, WorkerFile, read_frame,
+    Allow, AssignedJob, Code, EXEC, Encoding, FrameWriter, ToServer, ToWorker, Welcome, Word, WorkerFile,
+    read_frame,
 };
-use jobhall_worker::{Options, Shutdown, Slots, WorkerOptions};
+use jobhall_worker::{Options, Shutdown, Slots, Until, WorkerError, WorkerOptions};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::net::{TcpListener, TcpStream};
@@ -37,20 +38,26 @@ pub struct Rig {
     listener: TcpListener,
     folder: tempfile::TempDir,
     shutdown: watch::Sender<Shutdown>,
-    worker: JoinHandle<()>,
+    worker: JoinHandle<Result<(), WorkerError>>,
 }
 
 impl Rig {
     /// A worker with two slots that connects to its server.
     pub async fn start() -> Rig {
+        Rig::until(Until::default()).await
+    }
+
+    /// The same worker, which ends by itself.
+    pub async fn until(until: Until) -> Rig {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
         let program = env!("CARGO_BIN_EXE_jobhall-slot-program").into();
         let slots = Slots::new(Options { most: 2, program, ..Options::default() });
-        let file = WorkerFile { slots: Some(2), allow_exec: true, ..WorkerFile::default() };
+        let file = WorkerFile { slots: Some(2), allow: [Allow::Exec].into(), ..WorkerFile::default() };
         let (shutdown, orders) = watch::channel(Shutdown::None);
-        let options = WorkerOptions { client, file, slots, shutdown: orders };
-        let worker = tokio::spawn(async move { jobhall_worker::run(options).await.unwrap() });
+        let connected = Box::new(|_: &str| {});
+        let options = WorkerOptions { client, file, slots, shutdown: orders, until, connected };
+        let worker = tokio::spawn(jobhall_worker::run(options));
         Rig { listener, folder: tempfile::tempdir().unwrap(), shutdown, worker }
     }
 
@@ -84,9 +91,22 @@ impl Rig {
     /// The worker finds the time past the moment when commands must be stopped, as on a machine that slept. It runs on
     /// the thread of the test, so that nothing of it happens meanwhile.
     pub async fn stand_still(&self) {
+        self.pass(Duration::from_millis(LEASE_MS / 2 + LEASE_MS / 6)).await;
+    }
+
+    /// Lets time pass at once.
+    pub async fn pass(&self, time: Duration) {
         tokio::time::pause();
-        tokio::time::advance(Duration::from_millis(LEASE_MS / 2 + LEASE_MS / 6)).await;
+        tokio::time::advance(time).await;
         tokio::time::resume();
+    }
+
+    /// Refuses the next hello, because another process has the name. Returns when the worker has read that.
+    pub async fn name_is_taken(&self) {
+        let mut connection = self.accept().await.0;
+        let (code, detail) = (Code::Conflict, "taken".to_owned());
+        connection.send(ToWorker::Refused { to: Word::Hello, attempt: None, code, detail }).await;
+        assert!(connection.next().await.is_none(), "it closes the connection");
     }
 
     pub async fn stop(self) {
@@ -101,7 +121,25 @@ impl Rig {
     async fn ended_by(self, shutdown: Shutdown) {
         drop(self.listener);
         self.shutdown.send_replace(shutdown);
-        tokio::time::timeout(DEADLINE, self.worker).await.expect("its end in time").unwrap();
+        tokio::time::timeout(DEADLINE, self.worker).await.expect("its end in time").unwrap().unwrap();
+    }
+
+    /// Refuses the next connection of the worker with this status.
+    pub async fn refuse(&self, status: u16) {
+        let accepted = tokio::time::timeout(DEADLINE, self.listener.accept()).await;
+        let (stream, _) = accepted.expect("a connection in time").unwrap();
+        #[expect(clippy::result_large_err, reason = "the signature is that of the library")]
+        let refusal = move |_: &Request, _: Response| {
+            let mut response = ErrorResponse::new(Some("no".to_owned()));
+            *response.status_mut() = status.try_into().unwrap();
+            Err(response)
+        };
+        accept_hdr_async(stream, refusal).await.unwrap_err();
+    }
+
+    /// Waits until the worker has ended by itself.
+    pub async fn ended(self) -> Result<(), WorkerError> {
+        tokio::time::timeout(DEADLINE, self.worker).await.expect("its end in time").unwrap()
     }
 }
 
@@ -152,6 +190,14 @@ impl Connection {
     }
 
     pub async fn assign(&mut self, attempt: AttemptId, script: &str) {
+        self.assign_job(attempt, script, false).await;
+    }
+
+    pub async fn assign_at_most_once(&mut self, attempt: AttemptId, script: &str) {
+        self.assign_job(attempt, script, true).await;
+    }
+
+    async fn assign_job(&mut self, attempt: AttemptId, script: &str, at_most_once: bool) {
         let job = AssignedJob {
             id: attempt.job.get(),
             job_type: EXEC.to_owned(),
@@ -160,6 +206,7 @@ impl Connection {
             params: to_raw_value(&json!({ "script": script })).unwrap(),
             attempt: 1,
             external: false,
+            at_most_once,
         };
         self.send(ToWorker::Assign { attempt, lease: LeaseId(7), token: String::new(), job }).await;
     }

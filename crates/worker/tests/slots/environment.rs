@@ -1,6 +1,7 @@
 //! What a command gets besides its arguments: variables, input, descriptors and signals, and nothing else.
 
-use jobhall_worker::{Command, Environment, INHERITED, Options, Slots, Status};
+use jobhall_protocol::ProcessLimits;
+use jobhall_worker::{Command, Environment, INHERITED, Options, Setup, Slots, Status};
 use rustix::process::Signal;
 
 use crate::rig::{PROGRAM, run, text};
@@ -91,11 +92,29 @@ async fn a_command_has_three_descriptors() {
 #[tokio::test]
 async fn privileges_cannot_be_gained_where_that_is_asked_for() {
     for (no_new_privileges, expected) in [(false, "NoNewPrivs:\t0\n"), (true, "NoNewPrivs:\t1\n")] {
-        let options = Options { no_new_privileges, program: PROGRAM.into(), ..Options::default() };
+        let setup = Setup { no_new_privileges, ..Setup::default() };
+        let options = Options { setup, program: PROGRAM.into(), ..Options::default() };
         let command = Command::new(["grep", "NoNewPrivs", "/proc/self/status"]);
         let mut running = Slots::new(options).acquire().await.run(command).await.expect("a slot");
         let said = running.next().await.expect("a line").bytes;
         assert_eq!(String::from_utf8_lossy(&said), expected);
         assert_eq!(running.wait().await.status, Status::Exit(0));
+    }
+}
+
+#[tokio::test]
+async fn audit_m10_a_command_has_the_limits_of_its_slot() {
+    let own = "ulimit -c; ulimit -n; ulimit -v";
+    let limits =
+        ProcessLimits { open_files: Some(100), memory_bytes: Some(1 << 30), ..ProcessLimits::default() };
+    for (limits, expected) in [(limits, "0\n100\n1048576\n"), (ProcessLimits::default(), "0\n")] {
+        let setup = Setup { limits, ..Setup::default() };
+        let slots = Slots::new(Options { setup, program: PROGRAM.into(), ..Options::default() });
+        let mut running = slots.acquire().await.run(Command::script(own)).await.expect("a slot");
+        let mut said = String::new();
+        while let Some(chunk) = running.next().await {
+            said.push_str(&String::from_utf8(chunk.bytes).expect("text"));
+        }
+        assert!(said.starts_with(expected), "{said}");
     }
 }

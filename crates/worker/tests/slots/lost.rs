@@ -46,6 +46,20 @@ async fn a_killed_monitor_takes_everything_with_it() {
     eventually("the supervisor has ended", || !is_alive(supervisor) && !is_alive(monitor)).await;
 }
 
+/// Without a control group. The job stops the supervisor first, so that it cannot act on the end of the monitor.
+#[test]
+fn audit_m9_a_job_that_kills_both_processes_of_its_slot_does_not_outlive_itself() {
+    let marker = Marker::new();
+    let (name, value) = marker.variable();
+    let script = "sleep 600 & setsid sleep 600 & (setsid sleep 600 &)
+        monitor=$(cut -d' ' -f4 /proc/$PPID/stat)
+        kill -STOP $PPID; kill -KILL $monitor $PPID; sleep 600";
+    let mut worker = Program::new(PROGRAM);
+    worker.args(["worker", "sh", "-c", script]).env(name, value);
+    assert!(worker.status().expect("a worker").success());
+    assert!(marker.is_gone(), "{:?} are left", marker.carriers());
+}
+
 #[tokio::test]
 async fn a_supervisor_that_was_stopped_is_killed_when_it_is_let_go_of() {
     let marker = Marker::new();

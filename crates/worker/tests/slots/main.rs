@@ -3,6 +3,7 @@
 mod ends;
 mod environment;
 mod group;
+mod isolation;
 mod lost;
 mod output;
 mod rig;

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read};
 use jobhall_client::Client;
 use jobhall_protocol::{After, SubmitJob, Submitted};
 
+use crate::commands::job::duplicate::Duplicate;
 use crate::commands::job::submit::check;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -55,8 +56,24 @@ fn broken_off(failure: Failure, done: usize, all: usize, key: &str) -> Failure {
     failure.while_doing(&format!("{done} of {all} jobs were submitted")).fix(fix)
 }
 
-/// Reads and validates the jobs of a file.
-pub fn read(from: &str) -> Outcome<Vec<SubmitJob>> {
+/// The jobs of a file.
+pub struct Lines {
+    pub jobs: Vec<SubmitJob>,
+    /// Whether each job joins a pending one only because neither its line nor the command line says otherwise.
+    pub implicit: Vec<bool>,
+}
+
+/// Reads and validates the jobs of a file. `on_duplicate` applies to the lines that do not name it themselves.
+pub fn read(from: &str, on_duplicate: Option<Duplicate>) -> Outcome<Lines> {
+    let mut lines = open(from)?;
+    if let Some(given) = on_duplicate {
+        let unnamed = lines.jobs.iter_mut().zip(&mut lines.implicit).filter(|(_, implicit)| **implicit);
+        unnamed.for_each(|(job, implicit)| (job.on_duplicate, *implicit) = (given.into(), false));
+    }
+    Ok(lines)
+}
+
+fn open(from: &str) -> Outcome<Lines> {
     if from == "-" {
         return parse(std::io::stdin().lock(), "standard input");
     }
@@ -65,8 +82,14 @@ pub fn read(from: &str) -> Outcome<Vec<SubmitJob>> {
     parse(file, from)
 }
 
-fn parse(source: impl Read, name: &str) -> Outcome<Vec<SubmitJob>> {
-    let mut jobs = Vec::new();
+/// The field of a line that the user may have left out.
+#[derive(serde::Deserialize)]
+struct Named {
+    on_duplicate: Option<serde::de::IgnoredAny>,
+}
+
+fn parse(source: impl Read, name: &str) -> Outcome<Lines> {
+    let (mut jobs, mut implicit) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(BufReader::new(source).lines()) {
         let wrong = |why: String| Failure::usage(format!("{name}:{number}: not a job")).why(why);
         let line = line.map_err(|error| wrong(error.to_string()))?;
@@ -74,14 +97,16 @@ fn parse(source: impl Read, name: &str) -> Outcome<Vec<SubmitJob>> {
             continue;
         }
         let job: SubmitJob = serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
+        let named: Named = serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
         check(&job).map_err(|failure| wrong(failure.what))?;
         earlier(&job, jobs.len()).map_err(wrong)?;
         jobs.push(job);
+        implicit.push(named.on_duplicate.is_none());
     }
     if jobs.is_empty() {
         return Err(Failure::new(crate::exit::Exit::Nothing, format!("{name} contains no jobs")));
     }
-    Ok(jobs)
+    Ok(Lines { jobs, implicit })
 }
 
 /// A job can only depend on jobs that precede it in the file.
@@ -94,19 +119,20 @@ fn earlier(job: &SubmitJob, at: usize) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::exit::Exit;
+    use jobhall_protocol::OnDuplicate;
 
     #[test]
     fn places_are_those_of_the_file() {
         let text = "{\"type\":\"a\"}\n{\"type\":\"b\",\"after\":[\"#0\"]}\n{\"type\":\"c\",\"after\":[\"#0\",\"#1\",9]}";
-        let mut jobs = parse(text.as_bytes(), "f").unwrap();
-        let made = Submitted { id: 70, disposition: "created".to_owned() };
+        let mut jobs = parse(text.as_bytes(), "f").unwrap().jobs;
+        let made = Submitted { id: 70, disposition: "created".to_owned(), params_differ: false };
         // The first job was submitted in the previous batch.
         place(&mut jobs[2], &[made]);
         assert_eq!(jobs[2].after, [After::Job(70), After::Position(0), After::Job(9)]);
         for text in
             ["{\"type\":\"a\",\"after\":[\"#0\"]}", "{\"type\":\"a\",\"after\":[\"#1\"]}\n{\"type\":\"b\"}"]
         {
-            let failure = parse(text.as_bytes(), "f").unwrap_err();
+            let failure = parse(text.as_bytes(), "f").err().unwrap();
             assert!(
                 failure.why.as_ref().unwrap().contains("not an earlier job; this one is #0"),
                 "{failure}"
@@ -117,8 +143,21 @@ mod tests {
     #[test]
     fn each_line_is_a_job() {
         let text = "{\"type\":\"a\"}\n\n{\"type\":\"b\",\"params\":{\"n\":1}}\n";
-        let jobs = parse(text.as_bytes(), "f").unwrap();
+        let jobs = parse(text.as_bytes(), "f").unwrap().jobs;
         assert_eq!(jobs.iter().map(|job| job.job_type.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn the_choice_of_the_command_line_applies_to_lines_without_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("jobs.jsonl");
+        std::fs::write(&file, "{\"type\":\"a\",\"on_duplicate\":\"join\"}\n{\"type\":\"b\"}").unwrap();
+        let file = file.to_str().unwrap();
+        assert_eq!(read(file, None).unwrap().implicit, [false, true]);
+        let lines = read(file, Some(Duplicate::RunAgain)).unwrap();
+        assert_eq!(lines.implicit, [false, false]);
+        let chosen: Vec<_> = lines.jobs.iter().map(|job| job.on_duplicate).collect();
+        assert_eq!(chosen, [OnDuplicate::Join, OnDuplicate::RunAgain]);
     }
 
     #[test]
@@ -128,11 +167,11 @@ mod tests {
             ("{\"type\":\"a b\"}", 1, "type has the character"),
             ("nonsense", 1, "expected"),
         ] {
-            let failure = parse(text.as_bytes(), "f").unwrap_err();
+            let failure = parse(text.as_bytes(), "f").err().unwrap();
             assert_eq!(failure.what, format!("f:{line}: not a job"));
             assert!(failure.why.as_ref().unwrap().contains(why), "{failure}");
         }
-        assert_eq!(parse("\n".as_bytes(), "f").unwrap_err().exit, Exit::Nothing);
+        assert_eq!(parse("\n".as_bytes(), "f").err().unwrap().exit, Exit::Nothing);
     }
 
     #[test]

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jobhall_client::Client;
+use jobhall_core::StateName;
 use jobhall_protocol::{Operation, OperationState, StartOperation, Verb};
 
 use crate::commands::interrupted;
-use crate::commands::job::filter::FilterArgs;
+use crate::commands::job::filter::{FilterArgs, named};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::output::Format;
 use crate::output::table::{Table, clean};
 
 const EXAMPLES: &str = "\
@@ -28,18 +30,24 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum BulkCommand {
-    /// Cancel all pending jobs that match
+    /// Cancel all pending jobs that match; ended ones are not counted
     #[command(after_help = "Example:\n  jobhall job bulk cancel --type thumbnail --yes")]
     Cancel(BulkArgs),
-    /// Run all completed jobs that match again, as new jobs
-    #[command(after_help = "Example:\n  jobhall job bulk retry --state failed --dry-run")]
+    /// Run all failed and crashed jobs that match again, as new jobs; --state selects others
+    #[command(
+        after_help = "Examples:\n  jobhall job bulk retry --type mail --dry-run\n  jobhall job bulk retry --state cancelled"
+    )]
     Retry(BulkArgs),
     /// Delete all completed jobs that match
     #[command(after_help = "Example:\n  jobhall job bulk delete --state succeeded --queue mail --yes")]
     Delete(BulkArgs),
     /// List the operations
     #[command(after_help = "Example:\n  jobhall job bulk list --json")]
-    List,
+    List {
+        /// Also those that only counted jobs
+        #[arg(long)]
+        dry_runs: bool,
+    },
     /// Show the progress of an operation
     #[command(after_help = "Example:\n  jobhall job bulk show 3")]
     Show {
@@ -77,8 +85,9 @@ pub async fn run(context: &Context, command: &BulkCommand) -> Outcome {
         BulkCommand::Cancel(args) => change(context, &client, Verb::Cancel, args).await,
         BulkCommand::Retry(args) => change(context, &client, Verb::Retry, args).await,
         BulkCommand::Delete(args) => change(context, &client, Verb::Delete, args).await,
-        BulkCommand::List => {
-            let operations = client.operations(500).await?;
+        BulkCommand::List { dry_runs } => {
+            let mut operations = client.operations(500).await?;
+            operations.retain(|operation| *dry_runs || !operation.dry_run);
             context.output.list(&operations, || table(&operations))?;
             Ok(Exit::Ok)
         }
@@ -100,13 +109,16 @@ async fn change(context: &Context, client: &Client, verb: Verb, args: &BulkArgs)
     if !args.all && !args.which.narrows() && args.which.job_type.is_none() {
         return Err(Failure::usage("no jobs are selected").fix("give a filter, or --all"));
     }
-    let filter = args.which.filter(args.which.states()?, None).wire();
+    let filter = args.which.filter(states(verb, &args.which)?, None).wire();
     let dry = StartOperation { verb, filter, all: args.all, dry_run: true, up_to: None };
     let counted = follow(context, client, client.start_operation(&dry).await?, "counting").await?;
     let total = counted.total.unwrap_or(0);
-    if args.dry_run || total == 0 {
+    if total == 0 && counted.state == OperationState::Succeeded {
+        return nothing(context, &counted);
+    }
+    if args.dry_run || counted.state != OperationState::Succeeded {
         context.output.one(&counted, || told(&counted))?;
-        return Ok(if total == 0 { Exit::Nothing } else { verdict(&counted) });
+        return Ok(verdict(&counted));
     }
     context.output.say(&format!("{total} {} match", jobs(total)));
     if !args.yes {
@@ -116,6 +128,35 @@ async fn change(context: &Context, client: &Client, verb: Verb, args: &BulkArgs)
     let ended = follow(context, client, client.start_operation(&asked).await?, doing(verb)).await?;
     context.output.one(&ended, || told(&ended))?;
     Ok(verdict(&ended))
+}
+
+/// The states that a verb applies to. Without `--state`, a retry takes only jobs that failed or crashed.
+fn states(verb: Verb, which: &FilterArgs) -> Outcome<Vec<String>> {
+    let applies = |state: StateName| match verb {
+        Verb::Cancel => !state.is_terminal(),
+        Verb::Retry | Verb::Delete => state.is_terminal(),
+    };
+    let given = which.states()?;
+    if given.is_empty() {
+        let failed = |state| verb != Verb::Retry || matches!(state, StateName::Failed | StateName::Crashed);
+        return Ok(named(|state| applies(state) && failed(state)));
+    }
+    let able = named(applies);
+    let states: Vec<_> = given.into_iter().filter(|state| able.contains(state)).collect();
+    if states.is_empty() {
+        return Err(Failure::usage(format!("{} has no effect in these states", name(verb)))
+            .fix(format!("give some of --state {}", able.join(","))));
+    }
+    Ok(states)
+}
+
+fn nothing(context: &Context, counted: &Operation) -> Outcome {
+    if context.output.format == Format::Human {
+        context.output.say("no jobs match");
+    } else {
+        context.output.one(counted, String::new)?;
+    }
+    Ok(Exit::Nothing)
 }
 
 /// Asks for confirmation; fails without a terminal.
@@ -233,4 +274,27 @@ fn table(operations: &[Operation]) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verb_takes_the_states_that_it_applies_to() {
+        let which = |state: &[&str]| FilterArgs {
+            state: state.iter().map(|state| (*state).to_owned()).collect(),
+            ..FilterArgs::default()
+        };
+        assert_eq!(states(Verb::Retry, &which(&[])).unwrap(), ["failed", "crashed"]);
+        assert_eq!(states(Verb::Retry, &which(&["succeeded"])).unwrap(), ["succeeded"]);
+        assert_eq!(states(Verb::Cancel, &which(&[])).unwrap(), which(&["pending"]).states().unwrap());
+        assert_eq!(states(Verb::Cancel, &which(&["completed", "running"])).unwrap(), ["running"]);
+        assert_eq!(states(Verb::Delete, &which(&[])).unwrap(), which(&["completed"]).states().unwrap());
+        let failure = states(Verb::Cancel, &which(&["failed"])).unwrap_err();
+        assert_eq!(
+            (failure.exit, failure.what.as_str()),
+            (Exit::Usage, "cancel has no effect in these states")
+        );
+    }
 }

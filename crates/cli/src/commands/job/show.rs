@@ -42,7 +42,8 @@ pub async fn explain(context: &Context, args: &ExplainArgs) -> Outcome {
 fn told(explanation: &Explanation) -> String {
     let reasons = explanation.reasons.iter().map(|reason| {
         let lines: Vec<String> = reason.text.lines().map(|line| clean(line.trim())).collect();
-        format!("  - {}\n", lines.join("\n    "))
+        let fix = reason.fix.as_ref().map_or(String::new(), |fix| format!("\n    fix: {}", clean(fix)));
+        format!("  - {}{fix}\n", lines.join("\n    "))
     });
     format!("job {} is {}\n{}", explanation.id, state::text(&explanation.state), reasons.collect::<String>())
 }

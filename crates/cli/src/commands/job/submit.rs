@@ -1,12 +1,14 @@
 //! `jobhall job submit`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use jobhall_client::Client;
 use jobhall_core::NewJob;
-use jobhall_protocol::{After, OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timeouts, Timestamp};
+use jobhall_protocol::{After, Retry, Reuse, Span, SubmitJob, Submitted, Timeouts, Timestamp};
 use serde_json::value::RawValue;
 
+use crate::commands::job::duplicate::{self, Duplicate};
 use crate::commands::job::{batches, wait};
-use crate::commands::text_of;
+use crate::commands::{text_of, until_interrupted};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -64,6 +66,9 @@ pub struct SubmitArgs {
     /// Maximum attempts [default: the type's]
     #[arg(long, value_name = "N")]
     pub max_attempts: Option<u16>,
+    /// Never start it a second time: if its worker is lost, the job ends crashed
+    #[arg(long)]
+    pub at_most_once: bool,
     /// Stop an attempt that takes longer, such as 10m [default: the type's, or one day]
     #[arg(long, value_name = "SPAN")]
     pub timeout: Option<Span>,
@@ -80,9 +85,9 @@ pub struct SubmitArgs {
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
     /// If a job with the same key is pending: return that job, reject this one, cancel that one and run after it, or
-    /// run once more
-    #[arg(long, value_name = "WHAT", default_value = "join")]
-    pub on_duplicate: Duplicate,
+    /// run once more with these params [default: join if the params are the same, else exit with 6]
+    #[arg(long, value_name = "WHAT")]
+    pub on_duplicate: Option<Duplicate>,
     /// Return an earlier success of at most this age instead, such as 1h
     #[arg(long, value_name = "SPAN", requires = "key")]
     pub reuse: Option<Span>,
@@ -104,30 +109,9 @@ pub struct SubmitArgs {
     /// Submit many: a file with one job per line, or - for standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = [
         "job_type", "key", "queue", "params", "needs", "uses", "avoid", "windows", "priority", "run_at", "delay",
-        "max_attempts", "timeout", "silence", "reuse", "throttle_factor", "after", "group", "owner", "tags",
+        "max_attempts", "at_most_once", "timeout", "silence", "reuse", "throttle_factor", "after", "group", "owner", "tags",
     ])]
     pub from: Option<String>,
-}
-
-/// How to handle a pending job with the same key; see [`OnDuplicate`]. The variants have no doc comments: with them,
-/// clap would print every option of the help on two lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Duplicate {
-    Join,
-    Reject,
-    Supersede,
-    RunAgain,
-}
-
-impl From<Duplicate> for OnDuplicate {
-    fn from(duplicate: Duplicate) -> OnDuplicate {
-        match duplicate {
-            Duplicate::Join => OnDuplicate::Join,
-            Duplicate::Reject => OnDuplicate::Reject,
-            Duplicate::Supersede => OnDuplicate::Supersede,
-            Duplicate::RunAgain => OnDuplicate::RunAgain,
-        }
-    }
 }
 
 /// Parses a time.
@@ -139,20 +123,50 @@ pub fn moment(text: &str) -> Result<Timestamp, String> {
 pub async fn run(context: &Context, args: &SubmitArgs) -> Outcome {
     let client = context.client()?;
     let key = args.idempotency_key.clone().unwrap_or_else(random_key);
-    let submitted = match &args.from {
-        Some(from) => batches::submit(context, &client, batches::read(from)?, &key).await?,
+    let (jobs, submitted) = match &args.from {
+        Some(from) => {
+            let lines = batches::read(from, args.on_duplicate)?;
+            let submitted = batches::submit(context, &client, lines.jobs.clone(), &key).await?;
+            if let Err(refused) = duplicate::check_many(context, &lines.implicit, &submitted) {
+                print(context, &submitted, true)?;
+                return Err(refused);
+            }
+            (lines.jobs, submitted)
+        }
         None => {
             let job = args.job(human::now_ms())?;
-            vec![client.submit(&job, Some(&key)).await?]
+            let submitted = client.submit(&job, Some(&key)).await?;
+            duplicate::check(context, args.on_duplicate, &submitted)?;
+            (vec![job], vec![submitted])
         }
     };
     if args.wait {
         submitted.iter().for_each(|one| context.output.say(&told(one)));
-        let ids = submitted.iter().map(|one| one.id).collect();
+        let ids = until_interrupted(running(context, &client, &jobs, &submitted)).await?;
         return wait::until_ended(context, &client, ids, None).await;
     }
     print(context, &submitted, args.from.is_some())?;
     Ok(Exit::Ok)
+}
+
+/// The jobs that run for these requests: after `run-again`, the one that follows the job that has the key.
+async fn running(
+    context: &Context,
+    client: &Client,
+    jobs: &[SubmitJob],
+    submitted: &[Submitted],
+) -> Outcome<Vec<u64>> {
+    let mut ids = Vec::with_capacity(submitted.len());
+    for (job, one) in jobs.iter().zip(submitted) {
+        ids.push(match one.disposition.as_str() {
+            "again" => {
+                context.output.say(&format!("waiting for job {}, which has the key", one.id));
+                duplicate::follow_up(client, one.id, job).await?
+            }
+            _ => one.id,
+        });
+    }
+    Ok(ids)
 }
 
 impl SubmitArgs {
@@ -170,10 +184,11 @@ impl SubmitArgs {
             priority: self.priority,
             run_at: self.run_at.or(self.delay.map(|delay| later(now_ms, delay)).transpose()?),
             retry,
+            at_most_once: self.at_most_once,
             throttle_factor: self.throttle_factor,
             timeouts: (self.timeout.is_some() || self.silence.is_some())
                 .then_some(Timeouts { total: self.timeout, silence: self.silence }),
-            on_duplicate: self.on_duplicate.into(),
+            on_duplicate: duplicate::wire(self.on_duplicate),
             reuse: self.reuse.map(|max_age| Reuse { max_age }),
             after: self.after.iter().map(|&id| After::Job(id)).collect(),
             after_any: self.after_any,
@@ -264,6 +279,15 @@ mod tests {
             "reuse": {"max_age": "1h"}, "throttle_factor": 3, "params": {"n": 1.5}, "after": [3, 4, 5], "after_any": true,
             "group": 9, "owner": "me", "tags": ["a", "b"]});
         assert_eq!(json(&words), expected);
+    }
+
+    #[test]
+    fn a_job_that_runs_at_most_once_has_no_other_number_of_attempts() {
+        let expected = serde_json::json!({"type": "t", "on_duplicate": "join", "at_most_once": true});
+        assert_eq!(json(&["t", "--at-most-once"]), expected);
+        let failure = parse(&["t", "--at-most-once", "--max-attempts", "3"]).unwrap().job(0).unwrap_err();
+        assert_eq!(failure.what, "max_attempts of 3 contradicts at_most_once, which allows only 1");
+        assert_eq!(failure.exit, Exit::Usage);
     }
 
     #[test]

@@ -169,6 +169,22 @@ impl Bucket {
         }
     }
 
+    /// The jobs that wait here before this rank, with their weights, of at most `classes` classes.
+    pub fn before(&self, rank: Rank, classes: usize) -> impl Iterator<Item = (JobId, u32)> {
+        let classes = self.line.iter().flat_map(move |line| line.waiting.values().take(classes));
+        classes.flat_map(move |of_class| of_class.range(..rank)).map(|(rank, weight)| (rank.id, *weight))
+    }
+
+    /// The jobs that were released last, one of each class. They may have been taken since.
+    pub fn last_out(&self, classes: usize) -> impl Iterator<Item = JobId> {
+        self.line.iter().flat_map(move |line| line.out.values().take(classes)).copied()
+    }
+
+    /// The number of classes of the waiting jobs.
+    pub fn classes(&self) -> usize {
+        self.line.as_ref().map_or(0, |line| line.waiting.len())
+    }
+
     /// Removes a waiting job.
     pub fn wait_no_more(&mut self, class: ClassId, rank: Rank) {
         let Some(line) = &mut self.line else { return };

@@ -1,13 +1,13 @@
 //! One row for each route; a test compares them with the list of routes in both directions.
 
 use jobhall_protocol as wire;
-use jobhall_protocol::{Code, DIGEST_HEADER, LEASE_HEADER, Page};
+use jobhall_protocol::{Code, DIGEST_HEADER, LEASE_HEADER, Page, WORKER_HEADER};
 use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::super::{
-    artifacts, attempts, audit, events, groups as group, health, job_log, list, operations as operation,
-    outcomes, page, queues as queue, schedules as schedule,
+    artifacts, attempts, audit, events, groups as group, health, history, job_log, list,
+    operations as operation, outcomes, page, queues as queue, schedules as schedule, types,
 };
 use super::{JSON, Row, part};
 
@@ -15,11 +15,12 @@ const TEXT: &str = "text/plain";
 const BYTES: &str = "application/octet-stream";
 const EVENTS: &str = "text/event-stream";
 const LOCATION: &[(&str, &str)] = &[("Location", "Address of the resource")];
-const LEASE: &[(&str, &str)] = &[(LEASE_HEADER, "Lease of the attempt: 32 hex digits")];
-const ARTIFACT: &[(&str, &str)] = &[
-    (LEASE_HEADER, "Lease of the attempt: 32 hex digits"),
-    (DIGEST_HEADER, "BLAKE3 hash of the body; a body with another hash is refused"),
-];
+const OF_ATTEMPT: (&str, &str) = (LEASE_HEADER, "Lease of the attempt: 32 hex digits");
+const AS_WORKER: (&str, &str) = (WORKER_HEADER, "Name of the worker, if the token is an administrator's");
+const WORKER: &[(&str, &str)] = &[AS_WORKER];
+const LEASE: &[(&str, &str)] = &[OF_ATTEMPT, AS_WORKER];
+const ARTIFACT: &[(&str, &str)] =
+    &[OF_ATTEMPT, AS_WORKER, (DIGEST_HEADER, "BLAKE3 hash of the body; a body with another hash is refused")];
 const POSITION: &[(&str, &str)] = &[("Last-Event-ID", "Resume after this event")];
 const IDEMPOTENCY: &[(&str, &str)] =
     &[("Idempotency-Key", "Within a day, a repeated request returns the first response")];
@@ -78,6 +79,7 @@ pub(super) fn all() -> Vec<Row> {
         operations(),
         workers(),
         attempts_rows(),
+        retention(),
         types(),
         schedules(),
         tokens(),
@@ -95,6 +97,10 @@ fn hall() -> Vec<Row> {
             .answers_with(303, "The code was valid; the response sets a session cookie", None)
             .telling(LOCATION)
             .problems(&[Code::Unauthorized, Code::TooManyRequests]),
+        post("/logout", "logout", "End the browser session of the cookie")
+            .answers_with(303, "The session has ended; the response removes the cookie", None)
+            .telling(LOCATION)
+            .problems(&[Code::BadRequest]),
         get("/livez", "livez", "Liveness check").gives_as::<String>(TEXT, "Success"),
         get("/readyz", "readyz", "Readiness check")
             .query::<health::ReadyQuery>()
@@ -242,6 +248,10 @@ fn one_job() -> Vec<Row> {
         get("/api/v1/jobs/{id}/explain", "explainJob", "Explain why a job is not running")
             .gives::<wire::Explanation>("The reasons, most relevant first")
             .problems(&[Code::NotFound]),
+        get("/api/v1/jobs/{id}/attempts", "jobAttempts", "List the attempts of a job, newest first")
+            .query::<history::AttemptsQuery>()
+            .gives::<Page<wire::Attempt>>("A page")
+            .problems(&[Code::NotFound]),
         get("/api/v1/jobs/{id}/result", "jobResult", "Result of a succeeded job")
             .gives::<Value>("The value")
             .problems(&[Code::NotFound, Code::Conflict]),
@@ -321,13 +331,16 @@ fn operations() -> Vec<Row> {
 }
 
 fn workers() -> Vec<Row> {
+    const CHANGE_WORKER: &[Code] = &[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull];
     vec![
         post("/api/v1/vacancies", "offerVacancy", "Worker long poll: offer free slots and receive jobs")
+            .headers(WORKER)
             .takes::<wire::Vacancy>()
             .gives::<wire::Assignments>("Jobs for this worker")
             .answers_with(204, "No job was assigned in time", None)
             .problems(STORE),
         post("/api/v1/renewals", "renewLeases", "Renew the leases of a worker's attempts")
+            .headers(WORKER)
             .takes::<wire::Renewals>()
             .gives::<wire::Renewed>("Attempts that continue, are lost, or must be stopped")
             .problems(STORE),
@@ -336,11 +349,20 @@ fn workers() -> Vec<Row> {
             "openSession",
             "Open a worker session: batches of messages over one WebSocket",
         )
-        .headers(&[("Sec-WebSocket-Protocol", "jobhall.v1.json or jobhall.v1.msgpack")])
+        .headers(&[("Sec-WebSocket-Protocol", "jobhall.v1.json or jobhall.v1.msgpack"), AS_WORKER])
         .answers_with(101, "The session starts with a hello message", None)
         .problems(&[Code::BadRequest, Code::Unavailable]),
-        get("/api/v1/workers", "listWorkers", "List workers that are waiting or hold an attempt")
+        get("/api/v1/workers", "listWorkers", "List workers that are connected, paused or draining")
             .gives::<Page<wire::Worker>>("All of them"),
+        post("/api/v1/workers/{name}/pause", "pauseWorker", "Pause a worker: it takes no new jobs")
+            .gives::<wire::Worker>("The worker")
+            .problems(CHANGE_WORKER),
+        post("/api/v1/workers/{name}/resume", "resumeWorker", "Resume a worker that is paused")
+            .gives::<wire::Worker>("The worker")
+            .problems(CHANGE_WORKER),
+        post("/api/v1/workers/{name}/drain", "drainWorker", "Let a worker finish its jobs and exit")
+            .gives::<wire::Worker>("The worker")
+            .problems(CHANGE_WORKER),
         get("/api/v1/nodes", "listNodes", "List the server nodes of the hall and the leader")
             .gives::<Page<wire::Node>>("All of them"),
     ]
@@ -480,10 +502,32 @@ fn schedules() -> Vec<Row> {
     ]
 }
 
+fn retention() -> Vec<Row> {
+    vec![
+        get("/api/v1/retention", "showRetention", "Show the server's rule for completed jobs")
+            .headers(&[("If-None-Match", "Versions that the client has cached")])
+            .gives::<wire::Retention>("The current rule")
+            .telling(TAG)
+            .answers_with(304, "Not modified: the client has this version", None)
+            .telling(TAG),
+        put(
+            "/api/v1/retention",
+            "setRetention",
+            "Change the server's rule for completed jobs; omitted fields are unchanged",
+        )
+        .headers(VERSIONS)
+        .takes::<wire::SetRetention>()
+        .gives::<wire::Retention>("The new rule")
+        .telling(TAG)
+        .problems(&[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull]),
+    ]
+}
+
 fn types() -> Vec<Row> {
     vec![
-        get("/api/v1/types", "listTypes", "List known job types and their settings")
-            .gives::<Page<wire::TypeSettings>>("All of them"),
+        get("/api/v1/types", "listTypes", "List known job types and their settings, by name")
+            .query::<types::TypesQuery>()
+            .gives::<Page<wire::TypeSettings>>("A page"),
         get("/api/v1/types/{name}", "showType", "Show the settings of a type")
             .headers(&[("If-None-Match", "Versions that the client has cached")])
             .gives::<wire::TypeSettings>("The current settings")

@@ -4,13 +4,12 @@
 //! time. Links are not followed, pipes and devices are not read, and a hard link to another user's file is ignored.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use jobhall_protocol::ARTIFACTS;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
@@ -19,67 +18,6 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 const LOOKED_AT: usize = 4 * ARTIFACTS;
 /// Maximum depth of directories.
 const DEPTH: usize = 32;
-
-/// The name of the directory for artifacts.
-const OUTPUT: &str = "output";
-/// The mode of the directories: accessible only to the owner.
-const MODE: u32 = 0o700;
-
-/// The directory for the result and the artifacts of a job; removed when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Outputs {
-    folder: tempfile::TempDir,
-}
-
-/// Directories that jobs left untouched, for reuse: creating and removing them costs more than anything else around a
-/// short job.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Spare(Arc<Mutex<Vec<Outputs>>>);
-
-impl Spare {
-    /// An empty directory.
-    pub(crate) fn take(&self) -> io::Result<Outputs> {
-        let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.map_or_else(Outputs::new, Ok)
-    }
-
-    /// Keeps the directory for reuse if it is unchanged.
-    pub(crate) fn put(&self, left: Outputs) {
-        if left.is_untouched() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(left);
-        }
-    }
-}
-
-impl Outputs {
-    pub(crate) fn new() -> io::Result<Outputs> {
-        let folder = tempfile::Builder::new().permissions(Permissions::from_mode(MODE)).tempdir()?;
-        DirBuilder::new().mode(MODE).create(folder.path().join(OUTPUT))?;
-        Ok(Outputs { folder })
-    }
-
-    /// Whether the directory is unchanged.
-    pub(crate) fn is_untouched(&self) -> bool {
-        let looked = || -> io::Result<bool> {
-            let folder = open_folder(CWD, self.folder.path().as_os_str())?;
-            if !is_own(&folder)? || names(&folder, 2)? != [OUTPUT] {
-                return Ok(false);
-            }
-            let output = open_folder(&folder, OsStr::new(OUTPUT))?;
-            Ok(is_own(&output)? && names(&output, 1)?.is_empty())
-        };
-        looked().unwrap_or(false)
-    }
-
-    /// The file for the result.
-    pub(crate) fn result(&self) -> PathBuf {
-        self.folder.path().join("result.json")
-    }
-
-    pub(crate) fn output(&self) -> PathBuf {
-        self.folder.path().join(OUTPUT)
-    }
-}
 
 /// The content of the directory for artifacts.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -141,7 +79,7 @@ fn walk(folder: &OwnedFd, place: &Path, depth: usize, looked_at: &mut usize, fou
 }
 
 /// The names in a directory, up to a limit.
-fn names(folder: &OwnedFd, most: usize) -> io::Result<Vec<OsString>> {
+pub(crate) fn names(folder: &OwnedFd, most: usize) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
@@ -174,12 +112,6 @@ pub(crate) fn open(directory: &Path, path: &Path) -> io::Result<(File, u64)> {
     Ok((file, about.len()))
 }
 
-/// Whether a directory has its original owner and mode.
-fn is_own(folder: &OwnedFd) -> io::Result<bool> {
-    let about = rustix::fs::fstat(folder)?;
-    Ok(about.st_mode & 0o7777 == MODE && about.st_uid == rustix::process::geteuid().as_raw())
-}
-
 fn name_of(component: Component<'_>) -> Option<&OsStr> {
     match component {
         Component::Normal(name) => Some(name),
@@ -187,7 +119,7 @@ fn name_of(component: Component<'_>) -> Option<&OsStr> {
     }
 }
 
-fn open_folder(from: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+pub(crate) fn open_folder(from: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(from, name, flags, Mode::empty())?)
 }
@@ -199,10 +131,11 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+    use crate::workspace::Workspaces;
 
     #[test]
     fn only_plain_files_are_found_whatever_a_job_plants() {
-        let outputs = Outputs::new().unwrap();
+        let outputs = Workspaces::default().take("1-1", None).unwrap();
         let output = outputs.output();
         fs::create_dir_all(output.join("a/b")).unwrap();
         for name in ["z", "a/b/c", "a/b c"] {
@@ -227,39 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn only_a_directory_that_is_as_new_is_used_again() {
-        type Touch = fn(&Outputs);
-        let touches: [Touch; 7] = [
-            |left| fs::write(left.result(), "1").unwrap(),
-            |left| fs::write(left.output().join("a"), "").unwrap(),
-            |left| fs::write(left.folder.path().join("other"), "").unwrap(),
-            |left| fs::remove_dir(left.output()).unwrap(),
-            |left| fs::set_permissions(left.output(), Permissions::from_mode(0o777)).unwrap(),
-            |left| fs::set_permissions(left.folder.path(), Permissions::from_mode(0o755)).unwrap(),
-            |left| {
-                fs::remove_dir(left.output()).unwrap();
-                symlink("/etc", left.output()).unwrap();
-            },
-        ];
-        let spare = Spare::default();
-        for touch in touches {
-            let left = spare.take().unwrap();
-            touch(&left);
-            assert!(!left.is_untouched());
-            spare.put(left);
-            assert!(spare.0.lock().unwrap().is_empty());
-        }
-        let left = spare.take().unwrap();
-        let place = left.output();
-        fs::write(place.join("a"), "").unwrap();
-        fs::remove_file(place.join("a")).unwrap();
-        spare.put(left);
-        assert_eq!(spare.take().unwrap().output(), place);
-    }
-
-    #[test]
     fn a_directory_that_is_gone_or_a_link_is_nothing() {
-        let outputs = Outputs::new().unwrap();
+        let outputs = Workspaces::default().take("1-1", None).unwrap();
         fs::remove_dir(outputs.output()).unwrap();
         assert_eq!(look(&outputs.output()), Found::default());
         symlink("/etc", outputs.output()).unwrap();
@@ -269,7 +171,7 @@ mod tests {
 
     #[test]
     fn depth_and_number_are_bounded() {
-        let outputs = Outputs::new().unwrap();
+        let outputs = Workspaces::default().take("1-1", None).unwrap();
         let deep = (0..DEPTH).fold(outputs.output(), |path, _| path.join("d"));
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("lost"), "").unwrap();

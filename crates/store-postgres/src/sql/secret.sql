@@ -1,2 +1,0 @@
--- The secret that nodes authenticate each other with.
-SELECT secret FROM jobhall.hall
