@@ -63,7 +63,8 @@ fn the_worker_of_up_can_be_paused_and_not_drained() {
     rig.start(&["up", "--slots", "1"]);
     eventually("its worker", || rig.json(&["worker", "show", "local", "--json"])["connected"] == true);
     let why = text(&rig.run(&["job", "explain", "1"]).stdout);
-    assert!(why.contains("worker local is paused; resume it: jobhall worker resume local"), "{why}");
+    assert!(why.contains("worker local is paused"), "{why}");
+    assert!(why.contains("fix: resume it with `jobhall worker resume local`"), "{why}");
     rig.run(&["worker", "resume", "local"]);
     eventually("the job", || state(&rig, "1") == "succeeded");
     let unknown = rig.run(&["worker", "pause", "locla"]);

@@ -64,7 +64,8 @@ CREATE TABLE jobs (
     depends     INTEGER,
     waits       TEXT,
     waited_ms   INTEGER,
-    early       TEXT
+    early       TEXT,
+    progress    TEXT
 ) STRICT;
 CREATE UNIQUE INDEX jobs_live_key ON jobs (live_key) WHERE live_key IS NOT NULL;
 CREATE UNIQUE INDEX jobs_next_key ON jobs (next_key) WHERE next_key IS NOT NULL;

@@ -46,7 +46,7 @@ struct Worker(Child);
 impl Worker {
     fn start(up: &Up, name: &str) -> Worker {
         let secret = up.told(&["token", "create", name, "--role", "worker"]);
-        let mut command = up.command(&["worker", "--name", name, "--slots", "1", "--allow-exec"]);
+        let mut command = up.command(&["worker", "--name", name, "--slots", "1", "--allow", "exec"]);
         command.env("JOBHALL_TOKEN", secret.trim()).stdout(Stdio::null()).stderr(Stdio::null());
         Worker(command.spawn().unwrap())
     }

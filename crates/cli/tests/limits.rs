@@ -68,7 +68,7 @@ fn a_limit_that_is_wrong_is_refused_before_anything_travels() {
     let hall = hall();
     fails(&hall, &["queue", "set", "q", "--limit", "concurrency=1, by=ownr"], 2, "did you mean \"owner\"?");
     fails(&hall, &["queue", "set", "q", "--limit", "5"], 2, "is not a part of a limit");
-    fails(&hall, &["queue", "set", "q"], 2, "--limit");
+    fails(&hall, &["queue", "set", "q"], 2, "nothing to set");
     fails(&hall, &["queue", "show", "q"], 5, "there is no queue q");
 }
 

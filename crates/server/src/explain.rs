@@ -250,7 +250,7 @@ fn limit(limited: &LimitWhy) -> Value {
         Missing::Behind(job) => ("turn", Some(job.get())),
     };
     let (expected_start, not_before) = match limited.start {
-        Some(ExpectedStart::At(at)) => (Some(moment(at)), None),
+        Some(ExpectedStart::At(at) | ExpectedStart::About(at)) => (Some(moment(at)), None),
         Some(ExpectedStart::NotBefore(at)) => (None, Some(moment(at))),
         None => (None, None),
     };

@@ -40,7 +40,6 @@ mod filter;
 mod forward;
 mod forwarded_for;
 mod inbox;
-mod large;
 mod leader;
 mod logs;
 mod metrics;

@@ -11,6 +11,7 @@
 //!   the others  ──▶ BEGIN · fence · read what they touch ──▶ Excerpt decides ──▶ writes · COMMIT
 //! ```
 
+pub(crate) mod records;
 mod side_rows;
 mod touched;
 
@@ -21,7 +22,6 @@ use jobhall_store::{Committed, Done, Excerpt, KeyPlace, News, Unit, key_place, p
 
 use crate::error::{PgError, damaged};
 use crate::lives::{Lives, key_of};
-use crate::records;
 use crate::row::number;
 use crate::spec::Specs;
 use crate::wire::{Step, Wire};

@@ -10,11 +10,11 @@ use jobhall_core::{JobId, PastAttempt};
 use jobhall_store::{AuditRow, Block, ExportChunk, Holdings, Later, Marks, Setting, StoreError};
 
 use crate::Database;
+use crate::apply::records;
 use crate::apply::{attempts, idempotency_keys, links};
 use crate::error::{PgError, damaged};
 use crate::groups;
 use crate::lives::Lives;
-use crate::records;
 use crate::row::{get, number, text};
 use crate::spec::Specs;
 use crate::wire::{Step, Wire};

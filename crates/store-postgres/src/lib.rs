@@ -26,7 +26,6 @@ mod lives;
 mod migrations;
 mod options;
 mod reads;
-mod records;
 mod row;
 mod shapes;
 mod spec;

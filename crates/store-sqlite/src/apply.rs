@@ -9,6 +9,7 @@
 //!                        └── conflict ──▶ stages: revs, then keys released and taken, then inserts
 //! ```
 
+pub(crate) mod records;
 mod stages;
 
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use jobhall_store::{ExportChunk, Holdings, Marks, Record, StoreError, StoredIdem
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use crate::apply::records;
 use crate::data_dir::DataDir;
 use crate::database::{failed, open_reader};
 use crate::error::SqlError;
@@ -17,7 +18,6 @@ use crate::migrations;
 use crate::moved;
 use crate::options::Options;
 use crate::reads::limit;
-use crate::records;
 use crate::row;
 use crate::statements::{Reads, sql};
 use crate::submitted;

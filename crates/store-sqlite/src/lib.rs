@@ -24,7 +24,6 @@ mod moved;
 mod options;
 mod readers;
 mod reads;
-mod records;
 mod row;
 mod spec;
 mod statements;

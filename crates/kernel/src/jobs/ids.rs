@@ -21,8 +21,8 @@ pub(crate) struct Ids {
     blocks: Blocks,
     /// Tasks that wait for ids.
     waiting: Vec<Task>,
-    /// The highest id that was allocated.
-    highest: Option<JobId>,
+    /// The highest id that a job may have.
+    highest: Option<u64>,
 }
 
 impl Ids {
@@ -42,6 +42,7 @@ impl Ids {
         for &id in &ids {
             self.blocks.opened(id);
         }
+        self.highest = self.highest.max(ids.iter().copied().max().map(JobId::get));
         Some(ids)
     }
 
@@ -52,14 +53,15 @@ impl Ids {
 
     /// Adds a new block from the store.
     pub fn lend(&mut self, block: &Block, now: Mono) {
-        self.highest = self.highest.max(Some(block.last));
+        // No job has an id of the first block of this start.
+        self.highest = self.highest.or(Some(block.first.get() - 1));
         self.pool.lend(block, now);
         self.blocks.add(block);
         self.blocks.review();
     }
 
-    /// The highest id that was allocated; none before the first block of this start.
-    pub fn highest(&self) -> Option<JobId> {
+    /// The highest id that a job may have, 0 if there is no job; none before the first block of this start.
+    pub fn highest(&self) -> Option<u64> {
         self.highest
     }
 

@@ -36,7 +36,7 @@ pub struct LimitWhy {
     pub missing: Missing,
     /// The jobs that wait for the limit before this one.
     pub ahead: Ahead,
-    /// When the rate admits the job after those ahead; none if the limit has no rate.
+    /// When the limit admits the job after those ahead; none if the limit has no rate and the type no expected duration.
     pub start: Option<ExpectedStart>,
 }
 
@@ -49,11 +49,13 @@ pub struct Ahead {
     pub more: bool,
 }
 
-/// When a rate admits a job.
+/// When a limit admits a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedStart {
     /// At this time.
     At(Time),
+    /// At about this time, if every job takes as long as its type is expected to.
+    About(Time),
     /// Not before this time: other limits apply too, or not all jobs ahead were counted.
     NotBefore(Time),
 }
@@ -91,13 +93,14 @@ impl Kernel {
         let share = entry.share().get()?;
         let weight = share.weight;
         let (ahead, ahead_weight) = self.ahead(bucket, rank(id, entry));
-        let start = bucket.tokens.as_ref().map(|tokens| {
+        let by_rate = bucket.tokens.as_ref().map(|tokens| {
             let all = u32::try_from(ahead_weight + u64::from(weight)).unwrap_or(u32::MAX);
             let (now, due) = (self.env.mono().0, tokens.ready_at(all, self.env.mono().0));
             let at = self.env.wall().plus_ms(due.saturating_sub(now));
             let alone = share.buckets.len() == 1 && bucket.concurrency.is_none() && !ahead.more;
             if alone { ExpectedStart::At(at) } else { ExpectedStart::NotBefore(at) }
         });
+        let start = by_rate.or_else(|| self.start_by_duration(entry, bucket, ahead));
         let missing = match self.admission.limits().hindrance(at, rank(id, entry), weight, self.env.mono()) {
             Some(Hindrance::Tokens(_)) => Missing::Tokens,
             Some(Hindrance::Behind(first)) => Missing::Behind(first),
@@ -118,6 +121,15 @@ impl Kernel {
         })
     }
 
+    /// When a place is expected to be free for a job, from the expected duration of its type.
+    fn start_by_duration(&self, entry: &Entry, bucket: &Bucket, ahead: Ahead) -> Option<ExpectedStart> {
+        let expected_ms = self.type_config(&self.board.class(entry.class)?.job_type).expected_ms?;
+        let left = |id: JobId| expected_ms.saturating_sub(self.worked_ms(id).unwrap_or(0));
+        let left = bucket.places.holders().iter().map(|(id, _)| left(*id)).collect();
+        let at = self.env.wall().plus_ms(free_in_ms(left, expected_ms, ahead.jobs)?);
+        Some(if ahead.more { ExpectedStart::NotBefore(at) } else { ExpectedStart::About(at) })
+    }
+
     /// The jobs that wait for a bucket before this rank, and the sum of their weights. A job that was released and has
     /// found no vacancy yet is ahead too.
     fn ahead(&self, bucket: &Bucket, before: Rank) -> (Ahead, u64) {
@@ -130,6 +142,15 @@ impl Kernel {
         let more = jobs > COUNTED || bucket.classes() > COUNTED;
         (Ahead { jobs: jobs.min(COUNTED), more }, weight)
     }
+}
+
+/// In how many milliseconds the job behind so many others gets a place: the jobs that have the places end after the
+/// times `left_ms`, every other one takes `expected_ms`.
+fn free_in_ms(mut left_ms: Vec<u64>, expected_ms: u64, ahead: usize) -> Option<u64> {
+    left_ms.sort_unstable();
+    let rounds = u64::try_from(ahead.checked_div(left_ms.len())?).ok()?;
+    let first = left_ms.get(ahead.checked_rem(left_ms.len())?)?;
+    Some(first.saturating_add(rounds.saturating_mul(expected_ms)))
 }
 
 impl LimitWhy {
@@ -170,7 +191,7 @@ impl LimitWhy {
         format!("{}; {}", self.cause(format), self.line(format))
     }
 
-    /// The place in line, and the expected start if there is a rate.
+    /// The place in line, and the expected start if it is known.
     fn line(&self, format: Format) -> String {
         let ahead = match self.ahead {
             Ahead { jobs, more: true } => format!("more than {jobs} jobs are ahead of it"),
@@ -181,6 +202,9 @@ impl LimitWhy {
         match self.start {
             None => ahead,
             Some(ExpectedStart::At(at)) => format!("{ahead}, expected start {}", (format.time)(at)),
+            Some(ExpectedStart::About(at)) => {
+                format!("{ahead}, expected start at about {}", (format.time)(at))
+            }
             Some(ExpectedStart::NotBefore(at)) => {
                 format!("{ahead}, expected start not before {}", (format.time)(at))
             }

@@ -1,7 +1,7 @@
 //! Up to which id the number of a rule has been applied.
 //!
 //! A pass goes from the oldest job up. To know how many newer jobs there are of those counted together, it needs the
-//! number of all of them ([`Kept`](super::kept::Kept)) and the number of the older ones that were left.
+//! number of all of them ([`CompletedCounts`](super::kept::CompletedCounts)) and the number of the older ones that were left.
 
 use std::collections::HashMap;
 

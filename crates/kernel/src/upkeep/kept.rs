@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A job that ends is counted at once where no later step will find it. A step leaves out the jobs that were open when it
-//! was requested: they are counted when they end.
+//! was requested: they are counted when they end. If a job was created in its range since, the store may have seen its end
+//! or not: the step is repeated.
 
 use std::collections::HashMap;
 
@@ -27,7 +28,7 @@ pub(crate) type CountOf = (TypeName, Option<QueueName>);
 
 /// The counts.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct CompletedCounts {
     counts: HashMap<CountOf, u64>,
     total: u64,
     /// Distinguishes the replies to this counting from those to an earlier one.
@@ -52,13 +53,15 @@ struct Step {
     last: u64,
     /// The last id that is counted by the store.
     highest: u64,
-    /// What has ended in the range of this step since it was requested.
+    /// The jobs in its range that were open when it was requested, which the store leaves out, by id.
+    open: Vec<JobId>,
+    /// What has ended of them since.
     ended: Vec<CountOf>,
-    /// Whether a job in the range of this step was removed since it was requested: it is repeated.
+    /// Whether another job in its range has ended or was removed since it was requested: it is repeated.
     disturbed: bool,
 }
 
-impl Kept {
+impl CompletedCounts {
     /// The number of these jobs; 0 until all are counted.
     pub fn count(&self, of: &CountOf) -> u64 {
         if self.is_counted() { self.counts.get(of).copied().unwrap_or(0) } else { 0 }
@@ -83,8 +86,14 @@ impl Kept {
         match &mut self.counting {
             Counting::NotBegun => return,
             Counting::Step(step) => match id.get() {
-                id if id <= step.counted || id > step.highest => {}
-                id if id <= step.last => return step.ended.push(of),
+                number if number <= step.counted || number > step.highest => {}
+                number if number <= step.last => {
+                    match step.open.binary_search(&id) {
+                        Ok(_) => step.ended.push(of),
+                        Err(_) => step.disturbed = true,
+                    }
+                    return;
+                }
                 _ => return,
             },
             Counting::Done => {}
@@ -141,7 +150,7 @@ impl Kernel {
         let kept = &mut self.deadlines.retention.kept;
         let (Counting::NotBegun, Some(highest)) = (&kept.counting, self.ids.highest()) else { return };
         (kept.counts, kept.total, kept.round) = (HashMap::new(), 0, kept.round + 1);
-        self.count_step(0, STEP, highest.get());
+        self.count_step(0, STEP, highest);
     }
 
     /// Counts again: other jobs are counted together from now on.
@@ -151,15 +160,24 @@ impl Kernel {
     }
 
     fn count_step(&mut self, counted: u64, last: u64, highest: u64) {
-        let ids = (counted + 1..=last.min(highest)).filter_map(|id| JobId::new(id).ok());
-        let open: Vec<_> = ids.filter(|id| self.jobs.contains(*id)).collect();
+        let last = last.min(highest);
+        let open = self.open_between(counted, last);
         let kept = &mut self.deadlines.retention.kept;
-        let step = Step { counted, last, highest, ended: Vec::new(), disturbed: false };
-        kept.counting = Counting::Step(step);
-        let (after, round) = (JobId::new(counted).ok(), kept.round);
-        if let Ok(last) = JobId::new(last) {
-            self.want(StoreRequest::Count { round, after, last, except: open });
-        }
+        let Ok(until) = JobId::new(last) else {
+            // There is no job yet.
+            kept.counting = Counting::Done;
+            return;
+        };
+        let (after, round, except) = (JobId::new(counted).ok(), kept.round, open.clone());
+        kept.counting =
+            Counting::Step(Step { counted, last, highest, open, ended: Vec::new(), disturbed: false });
+        self.want(StoreRequest::Count { round, after, last: until, except });
+    }
+
+    /// The open jobs after this id, up to that one.
+    fn open_between(&self, after: u64, last: u64) -> Vec<JobId> {
+        let ids = (after + 1..=last).filter_map(|id| JobId::new(id).ok());
+        ids.filter(|id| self.jobs.contains(*id)).collect()
     }
 
     pub(crate) fn counted(&mut self, round: u64, result: Result<JobCounts, StoreError>) {
@@ -170,7 +188,8 @@ impl Kernel {
         let Counting::Step(step) = std::mem::take(&mut kept.counting) else { return };
         // After an error the next pass begins again.
         let Ok(found) = result else { return };
-        if step.disturbed {
+        let is_new = |id: &JobId| step.open.binary_search(id).is_err();
+        if step.disturbed || self.open_between(step.counted, step.last).iter().any(is_new) {
             return self.count_step(step.counted, step.last, step.highest);
         }
         for count in found.counts {

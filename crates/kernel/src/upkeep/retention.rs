@@ -15,7 +15,7 @@ use jobhall_core::{GroupId, JobId, Time};
 use jobhall_store::{CommitError, CompletedPage, Prune, Pruned, RemovedJob, StoreError};
 
 use super::floors::Floors;
-use super::kept::{CountOf, Kept};
+use super::kept::{CompletedCounts, CountOf};
 use super::segments::Segments;
 use super::{Service, Wake};
 use crate::api::time::Mono;
@@ -33,7 +33,7 @@ pub(crate) struct Walk {
     pass: Option<Pass>,
     segments: Segments,
     floors: Floors,
-    pub(super) kept: Kept,
+    pub(super) kept: CompletedCounts,
     /// The highest id that was examined.
     highest: u64,
     /// Jobs removed since the start.
@@ -63,7 +63,7 @@ impl Walk {
             pass: None,
             segments: Segments::default(),
             floors: Floors::default(),
-            kept: Kept::default(),
+            kept: CompletedCounts::default(),
             highest: 0,
             removed: 0,
         }

@@ -346,6 +346,27 @@ fn a_job_behind_a_concurrency_limit_has_a_position_and_no_made_up_time() {
 }
 
 #[test]
+fn each_job_behind_a_concurrency_limit_has_its_own_expected_start() {
+    let mut hall = Hall::new();
+    limit(&mut hall, Limit { by: None, concurrency: Some(2), rate: None });
+    hall.set_type("t", |config| config.expected_ms = Some(60_000));
+    submit(&mut hall, 1);
+    run_one(&mut hall, "w");
+    hall.pass(20_000);
+    let all = submit(&mut hall, 5);
+    run_one(&mut hall, "v");
+    let session = hall.worker("x", "");
+    hall.vacancy(session, 100);
+    // The places are free after 40 and 60 seconds; then each job takes a minute.
+    for (n, ms) in [(1, 40_000), (2, 60_000), (3, 100_000), (4, 120_000)] {
+        let start = limited(&mut hall, all[n]).start;
+        assert_eq!(start, Some(ExpectedStart::About(hall.now.wall.plus_ms(ms))), "job {n}");
+    }
+    let text = words(&mut hall, all[2]).remove(0);
+    assert!(text.contains("1 job is ahead of it, expected start at about "), "{text}");
+}
+
+#[test]
 fn the_jobs_ahead_are_counted_up_to_a_bound() {
     let mut hall = Hall::new();
     limit(&mut hall, Limit { by: None, concurrency: Some(1), rate: None });

@@ -11,11 +11,12 @@ use jobhall_protocol::{self as wire, Code, Page};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::large;
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
 use crate::params::PAGE_BYTES;
 use crate::tokens::Identity;
-use crate::{large, params, to_wire, visibility};
+use crate::{params, to_wire, visibility};
 
 /// Ended attempts that are shown with a job.
 const SHOWN: usize = 20;

@@ -9,12 +9,13 @@ use jobhall_protocol::{JobFilter, Page, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::large;
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
 use crate::filter::Filter;
 use crate::params::PAGE_BYTES;
 use crate::tokens::Identity;
-use crate::{large, params, to_wire};
+use crate::{params, to_wire};
 
 /// Default page size.
 const LIMIT: usize = 50;

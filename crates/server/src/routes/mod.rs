@@ -11,6 +11,7 @@ mod health;
 mod history;
 mod job_log;
 mod jobs;
+mod large;
 mod list;
 mod log_form;
 mod nodes;

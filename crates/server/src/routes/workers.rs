@@ -36,7 +36,8 @@ pub(super) async fn vacancy(
         assignments = waiting => assignments?,
     };
     if assignments.is_empty() {
-        return Ok(error::nothing());
+        // The session may have ended with the token before this request was informed of it.
+        return if app.tokens.knows(&who) { Ok(error::nothing()) } else { Err(gone()) };
     }
     let attempts = assignments.iter().map(|given| to_wire::assigned(given, app.lease_ms, &app.tokens));
     Ok(error::ok(&Assignments { attempts: attempts.collect::<Result<_, _>>()? }))

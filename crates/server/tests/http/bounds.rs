@@ -200,7 +200,7 @@ async fn audit_m4_one_token_has_few_large_pages_that_are_not_read() {
     let page = "/api/v1/jobs?limit=500";
     let mut unread = Vec::new();
     for _ in 0..2 {
-        let mut stream = hall.open("GET", page, &hall.viewer, &[], b"").await;
+        let mut stream = hall.open_narrow(page, &hall.viewer).await;
         crate::server::read_until(&mut stream, "200").await;
         unread.push(stream);
     }

@@ -219,6 +219,26 @@ impl TestServer {
         more: &[(&str, &str)],
         body: &[u8],
     ) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).await.unwrap();
+        self.request_on(stream, (method, path), token, more, body).await
+    }
+
+    /// Requests a page on a connection that buffers little of it.
+    pub async fn open_narrow(&self, path: &str, token: &str) -> TcpStream {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let stream = socket.connect(self.address.parse().unwrap()).await.unwrap();
+        self.request_on(stream, ("GET", path), token, &[], b"").await
+    }
+
+    async fn request_on(
+        &self,
+        mut stream: TcpStream,
+        (method, path): (&str, &str),
+        token: &str,
+        more: &[(&str, &str)],
+        body: &[u8],
+    ) -> TcpStream {
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if !more.iter().any(|(name, _)| *name == "Host") {
             head += &format!("Host: {}\r\n", self.address);
@@ -232,7 +252,6 @@ impl TestServer {
         for (name, value) in more {
             head += &format!("{name}: {value}\r\n");
         }
-        let mut stream = TcpStream::connect(&self.address).await.unwrap();
         stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
         stream.write_all(body).await.unwrap();
         stream

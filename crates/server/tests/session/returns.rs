@@ -9,8 +9,8 @@ use jobhall_protocol::{
 };
 use jobhall_server::Role;
 
-use crate::server::{TestServer, quick, wait_until};
-use crate::worker::{Job, TestWorker, report};
+use crate::server::{TestServer, quick};
+use crate::worker::{Job, TestWorker, report, until_none_connected};
 
 async fn accepted(hall: &TestServer, worker: &mut TestWorker) -> (u64, Job) {
     let id = hall.submit(r#"{"type":"a"}"#).await;
@@ -90,7 +90,7 @@ async fn nothing_is_assigned_to_a_connection_that_broke_and_its_lease_ends_in_ti
     let mut worker = TestWorker::ready(&hall, 5).await;
     let (id, _job) = accepted(&hall, &mut worker).await;
     drop(worker);
-    wait_until("w is gone", async || hall.workers().await.iter().all(|one| one["name"] != "w")).await;
+    until_none_connected(&hall).await;
     let second = hall.submit(r#"{"type":"a"}"#).await;
     assert_eq!(hall.state(second).await, "queued");
     assert_eq!(hall.state(id).await, "accepted", "the lease outlives the connection");
@@ -147,7 +147,7 @@ async fn audit_l7_the_leases_of_a_lost_connection_end_with_the_token() {
     let mut worker = TestWorker::ready(&hall, 1).await;
     let (id, _) = accepted(&hall, &mut worker).await;
     drop(worker);
-    hall.until_no_worker().await;
+    until_none_connected(&hall).await;
     assert_eq!(hall.state(id).await, "accepted", "its worker may return");
     hall.tokens.revoke("w");
     hall.until(id, "retrying").await;

@@ -9,7 +9,13 @@ use jobhall_protocol::{
     AssignedJob, AttemptRef, Encoding, Hello, Outcome, OutcomeReport, ToServer, ToWorker, Word,
 };
 
-use crate::server::TestServer;
+use crate::server::{TestServer, wait_until};
+
+/// Waits until no worker is connected. A worker whose connection broke is listed until its lease ends.
+pub async fn until_none_connected(hall: &TestServer) {
+    let none = async || hall.workers().await.iter().all(|worker| worker["connected"] == false);
+    wait_until("no worker is connected", none).await;
+}
 
 /// A generous time limit.
 pub const LONG: Duration = Duration::from_secs(30);

@@ -7,12 +7,13 @@ use jobhall_core::{GroupId, Job, JobId, Key, RecordKind};
 use jobhall_store::{Check, Excerpt, KeyPlace, Unit, key_place};
 use tokio_postgres::Row;
 
+use super::records;
 use super::touched_ids;
 use crate::error::PgError;
 use crate::lives::key_of;
 use crate::row::{self, get};
 use crate::wire::{Step, Wire};
-use crate::{groups, reads, records, submitted};
+use crate::{groups, reads, submitted};
 
 /// The rows read, and the stored places on keys.
 pub(super) async fn read(

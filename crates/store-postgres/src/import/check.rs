@@ -7,11 +7,12 @@ use std::hash::Hash;
 use jobhall_core::{Group, Job, JobId, PastAttempt};
 use jobhall_store::{AuditRow, Block, ExportChunk, Link, Marks, Record, Setting, StoredIdempotencyKey};
 
+use crate::apply::records;
 use crate::error::{PgError, damaged};
 use crate::reads::{self, Reads};
 use crate::row::{self, get, number};
 use crate::wire::{Step, Wire};
-use crate::{groups, records, submitted};
+use crate::{groups, submitted};
 
 /// The first row of a chunk that is stored differently or missing.
 pub(super) async fn differs(wire: &Wire<'_>, portion: &ExportChunk) -> Result<Option<String>, PgError> {

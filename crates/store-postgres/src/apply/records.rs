@@ -11,11 +11,11 @@ use crate::wire::Step;
 
 /// The step that reads the records with these names; [`record`] reads its rows.
 pub(crate) fn reading<'a>(names: impl IntoIterator<Item = (&'a RecordKind, &'a Key)>) -> Step {
-    named(include_str!("sql/record.sql"), names)
+    named(include_str!("../sql/record.sql"), names)
 }
 
 pub(crate) fn removing<'a>(names: impl IntoIterator<Item = (&'a RecordKind, &'a Key)>) -> Step {
-    named(include_str!("sql/remove_record.sql"), names)
+    named(include_str!("../sql/remove_record.sql"), names)
 }
 
 fn named<'a>(sql: &'static str, names: impl IntoIterator<Item = (&'a RecordKind, &'a Key)>) -> Step {
@@ -25,7 +25,7 @@ fn named<'a>(sql: &'static str, names: impl IntoIterator<Item = (&'a RecordKind,
 }
 
 pub(crate) fn writing(records: &[&Record]) -> Step {
-    let step = Step::new(include_str!("sql/put_record.sql"));
+    let step = Step::new(include_str!("../sql/put_record.sql"));
     let step = step.with(records.iter().map(|record| record.kind.as_str()).collect::<Vec<_>>());
     let step = step.with(records.iter().map(|record| record.key.as_str()).collect::<Vec<_>>());
     let step = step.with(records.iter().map(|record| record.rev.cast_signed()).collect::<Vec<_>>());
@@ -55,7 +55,7 @@ impl Reads<'_> {
         after: Option<&Key>,
         at_most: usize,
     ) -> Result<RecordPage, PgError> {
-        let step = Step::new(include_str!("sql/record_page.sql")).with(filter.kind.as_str());
+        let step = Step::new(include_str!("../sql/record_page.sql")).with(filter.kind.as_str());
         let step = step.with(after.map_or("", Key::as_str)).with(filter.prefix.as_str()).with(filter.end());
         let step = step.with(limit(at_most.saturating_add(1))).with(filter.group.map(number));
         let rows = self.0.ask(step.with(limit(RECORD_PAGE_BYTES))).await?;
