@@ -100,6 +100,7 @@ pub(super) async fn list(
     let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let skip = asked.cursor.as_deref().map(|text| params::cursor('s', text)).transpose()?;
     let job = visibility::shown(&app, &who, params::job_id(&id)?).await?.job;
+    let _turn = app.shares.page_turn(&who).await?;
     let last = to_wire::last_attempt(&job)?;
     let last_claim = last.as_ref().map(|_| job.status.claim);
     let mut items: Vec<_> = last.filter(|_| skip.is_none()).into_iter().collect();

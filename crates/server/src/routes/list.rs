@@ -73,6 +73,7 @@ pub(super) async fn list(
     let (created_after, created_before) = (asked.created_after, asked.created_before);
     let filter =
         JobFilter { state, job_type, key, queue, group, owner, tag, q, created_after, created_before };
+    let _turn = app.shares.page_turn(&who).await?;
     let (jobs, next) = read(&app, &Filter::new(&filter, who.scope.clone())?, before, limit).await?;
     let items = jobs.iter().map(|job| to_wire::job(job, now())).collect::<Result<Vec<_>, _>>()?;
     let next_cursor = next.map(to_cursor);

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use jobhall_protocol::Code;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Identity;
 use crate::connections::ConnectionLimits;
@@ -61,8 +62,33 @@ fn lock<K>(used: &Mutex<HashMap<K, usize>>) -> MutexGuard<'_, HashMap<K, usize>>
     used.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Pages that are read and written at once for one token. Rows are in memory before their size is known.
+const PAGES_AT_ONCE: usize = 4;
+/// Number of tokens from which on those without requests are forgotten.
+const TURNS: usize = 1_000;
+
+/// The order of the requests of each token whose responses take much memory.
+#[derive(Default)]
+struct Turns(Mutex<HashMap<String, Weak<Semaphore>>>);
+
+impl Turns {
+    fn of(&self, holder: &str) -> Arc<Semaphore> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = turns.get(holder).and_then(Weak::upgrade) {
+            return known;
+        }
+        if turns.len() >= TURNS {
+            turns.retain(|_, turn| turn.strong_count() > 0);
+        }
+        let new = Arc::new(Semaphore::new(PAGES_AT_ONCE));
+        turns.insert(holder.to_owned(), Arc::downgrade(&new));
+        new
+    }
+}
+
 /// What one token may use at once.
 pub(crate) struct TokenShares {
+    turns: Turns,
     sessions: Shares<String>,
     waiting: Shares<String>,
     pages: Shares<String>,
@@ -75,6 +101,7 @@ impl TokenShares {
     pub(crate) fn new(limits: &ConnectionLimits) -> TokenShares {
         let ConnectionLimits { sessions_per_token, waiting_per_token, pages_per_token, .. } = *limits;
         TokenShares {
+            turns: Turns::default(),
             sessions: Shares::new(sessions_per_token),
             waiting: Shares::new(waiting_per_token),
             pages: Shares::new(pages_per_token),
@@ -91,16 +118,24 @@ impl TokenShares {
         take(&self.waiting, who, "long polls and streams")
     }
 
+    /// Waits until few other pages of the token are being made; the page is made while this is held.
+    pub(crate) async fn page_turn(&self, who: &Identity) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.turns.of(holder(who)).acquire_owned().await.map_err(ApiError::internal)
+    }
+
     /// A large response that its client has not read yet.
     pub(crate) fn large(&self, who: &Identity) -> Result<TokenShare, ApiError> {
         take(&self.pages, who, "large pages")
     }
 }
 
+/// The token; those of jobs have no id.
+fn holder(who: &Identity) -> &str {
+    if who.id.is_empty() { &who.name } else { &who.id }
+}
+
 fn take(shares: &Shares<String>, who: &Identity, what: &str) -> Result<TokenShare, ApiError> {
-    // The tokens of jobs have no id.
-    let holder = if who.id.is_empty() { &who.name } else { &who.id };
-    shares.take(holder.clone()).ok_or_else(|| {
+    shares.take(holder(who).to_owned()).ok_or_else(|| {
         let (name, most) = (&who.name, shares.most());
         let detail = format!("token {name} has {most} {what} open, which is the limit of one token");
         ApiError::new(Code::TooManyRequests, detail)
@@ -110,6 +145,20 @@ fn take(shares: &Shares<String>, who: &Identity, what: &str) -> Result<TokenShar
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn audit_m4_few_pages_of_one_token_are_made_at_once() {
+        let turns = Turns::default();
+        let taken = turns.of("a").acquire_many_owned(4).await.unwrap();
+        assert!(turns.of("a").try_acquire().is_err());
+        assert!(turns.of("b").try_acquire().is_ok(), "another token has its own turns");
+        drop(taken);
+        assert!(turns.of("a").try_acquire().is_ok());
+        for n in 0..2 * TURNS {
+            drop(turns.of(&n.to_string()));
+        }
+        assert!(turns.0.lock().unwrap().len() <= TURNS, "tokens without requests are forgotten");
+    }
 
     #[test]
     fn audit_l11_one_holder_has_a_bounded_share() {
