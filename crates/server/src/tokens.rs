@@ -15,7 +15,7 @@
 
 mod browser;
 mod escalation;
-mod hall;
+mod hall_identity;
 mod identity;
 mod issue;
 mod job;
