@@ -41,6 +41,17 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Nothing is removed until someone sets a rule, and `doctor` says so.
+fn has_no_rule(rig: &Rig) {
+    let rule = rig.json(&["retention", "show", "--json"]);
+    assert!(rule["keep_ms"].is_null() && rule["keep_count"].is_null() && rule["is_set"] == false, "{rule}");
+    assert!(!rig.said("hall").contains("completed jobs are kept"), "{}", rig.said("hall"));
+    let checks = rig.json(&["doctor", "--json"]);
+    let check = checks.as_array().unwrap().iter().find(|check| check["check"] == "retention").unwrap();
+    assert_eq!(check["verdict"], "warning", "{check}");
+    assert!(check["detail"].as_str().unwrap().contains("`jobhall retention set"), "{check}");
+}
+
 fn check(rig: &Rig, fixture: &Path, lease: &OldLease) {
     let secrets = fs::read_to_string(fixture.join("tokens.json")).unwrap();
     let secrets: serde_json::Value = serde_json::from_str(&secrets).unwrap();
@@ -53,6 +64,7 @@ fn check(rig: &Rig, fixture: &Path, lease: &OldLease) {
     reads::tokens_reach_what_they_did(rig, &secrets);
     work::finish_everything(rig, secrets["w1"].as_str().unwrap());
     work::ends_are_right(rig, &golden);
+    has_no_rule(rig);
 }
 
 #[test]

@@ -12,5 +12,6 @@ mod inbox;
 mod keys;
 mod moved;
 mod pooled;
+mod retention;
 mod secrets;
 mod standby;

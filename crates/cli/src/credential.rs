@@ -1,63 +1,135 @@
-//! A worker's credential: obtained once with a join token, then stored in a file that only its owner can read.
+//! A worker's credential: obtained once with a join token, then stored under the identity of the hall, so that it is
+//! found again when the addresses of the hall change.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+mod stored;
+
 use std::path::{Path, PathBuf};
 
 use jobhall_client::{Client, ClientError};
-use jobhall_protocol::{Code, Renewals};
+use jobhall_protocol::{Code, CreatedToken, Renewals};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-
-/// The file of this worker's credential for this server.
-fn place(state: &Path, server: &str, name: &str) -> PathBuf {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
-    let server: String = server.trim_end_matches('/').chars().map(plain).collect();
-    state.join(format!("{name}@{server}.token"))
-}
+use crate::settings::{Origin, Setting};
+use stored::{Credential, Stored};
 
 /// The client of a worker: with its stored credential, or with a new one from its join token.
 pub async fn client(context: &Context, join: Option<&str>, state: &Path, name: &str) -> Outcome<Client> {
-    let server = &context.settings.server()?.value;
-    let path = place(state, server, name);
-    let trust = || context.settings.trust();
-    let kept = read(&path)?;
-    if let Some(token) = &kept {
-        let client = Client::trusting(server, Some(token), trust())?;
+    let server = context.settings.server()?;
+    let known = stored::of_worker(state, name)?;
+    let kept = find(&known, server)?;
+    let old = stored::place_by_address(state, &server.value, name);
+    let (path, token) = match kept {
+        Some(kept) => (kept.path.clone(), Some(kept.credential.token.clone())),
+        None => (old.clone(), stored::read(&old)?),
+    };
+    if let Some(token) = &token {
+        let client = Client::trusting(&server.value, Some(token), context.settings.trust())?;
         // Without a join token there is no other credential.
         if join.is_none() || !is_refused(&client).await? {
             context.output.detail(&format!("credential: {}", path.display()));
+            learn(context, kept, server);
             return Ok(client);
         }
     }
-    let Some(join) = join else { return context.client() };
-    let made = Client::trusting(server, Some(join), trust())?.join(name).await.map_err(not_joined)?;
-    write(&path, &made.secret).map_err(|error| {
+    let Some(join) = join else {
+        return match known.is_empty() || context.settings.token.is_some() {
+            true => context.client(),
+            false => Err(elsewhere(name, server, &known)),
+        };
+    };
+    let joining = Client::trusting(&server.value, Some(join), context.settings.trust())?;
+    let made = joining.join(name).await.map_err(not_joined)?;
+    let path = keep(state, name, server, &known, &made)?;
+    context.output.say(&format!("joined as {name}; the credential is stored in {}", path.display()));
+    Ok(Client::trusting(&server.value, Some(&made.secret), context.settings.trust())?)
+}
+
+/// The newest credential that was used at one of these addresses. A checked-out `jobhall.toml` is not trusted: it must
+/// not send the credential to an address at which it was not used.
+fn find<'a>(known: &'a [Stored], server: &Setting) -> Outcome<Option<&'a Stored>> {
+    let addresses = stored::addresses(&server.value);
+    let Some(kept) = known.iter().find(|stored| stored.credential.knows_any(&addresses)) else {
+        return Ok(None);
+    };
+    match kept.credential.unknown(&addresses) {
+        Some(address) if matches!(server.origin, Origin::Project(_)) => {
+            Err(Failure::usage(format!("the credential in {} is not sent to {address}", kept.path.display()))
+                .why(format!("that address comes from {}, which may come from someone else", server.origin))
+                .fix("give the addresses with --server or JOBHALL_SERVER"))
+        }
+        _ => Ok(Some(kept)),
+    }
+}
+
+/// Records the addresses that are new.
+fn learn(context: &Context, kept: Option<&Stored>, server: &Setting) {
+    let addresses = stored::addresses(&server.value);
+    let Some(kept) = kept.filter(|kept| kept.credential.unknown(&addresses).is_some()) else { return };
+    let mut credential = kept.credential.clone();
+    credential.learn(&addresses);
+    if let Err(error) = credential.write(&kept.path) {
+        let path = kept.path.display();
+        context.output.say(&format!("note: failed to record the server's addresses in {path}: {error}"));
+    }
+}
+
+/// Stores a new credential; returns its file. It replaces the one of the same hall.
+fn keep(
+    state: &Path,
+    name: &str,
+    server: &Setting,
+    known: &[Stored],
+    made: &CreatedToken,
+) -> Outcome<PathBuf> {
+    let (path, written) = match made.hall.as_deref().filter(|hall| stored::is_hall(hall)) {
+        Some(hall) => {
+            let path = stored::place(state, hall, name);
+            let before = known.iter().find(|stored| stored.path == path);
+            let servers = before.map(|stored| stored.credential.servers.clone()).unwrap_or_default();
+            let mut credential = Credential { hall: hall.to_owned(), servers, token: made.secret.clone() };
+            credential.learn(&stored::addresses(&server.value));
+            let written = credential.write(&path);
+            (path, written)
+        }
+        // A server of an earlier version has no identity.
+        None => {
+            let path = stored::place_by_address(state, &server.value, name);
+            let written = stored::write(&path, &made.secret);
+            (path, written)
+        }
+    };
+    written.map_err(|error| {
         Failure::new(Exit::Unexpected, format!("failed to store the credential in {}", path.display()))
             .why(error.to_string())
     })?;
-    context.output.say(&format!("joined as {name}; the credential is stored in {}", path.display()));
-    Ok(Client::trusting(server, Some(&made.secret), trust())?)
+    Ok(path)
 }
 
-/// A join token that is no longer valid is named as such; the server does not know it any more.
+/// The worker has credentials, but none that was used at one of these addresses.
+fn elsewhere(name: &str, server: &Setting, known: &[Stored]) -> Failure {
+    let halls: Vec<_> = known.iter().map(|stored| stored.credential.servers.join(",")).collect();
+    Failure::new(Exit::Auth, format!("worker {name} has no credential for {}", server.value))
+        .why(format!("it joined at {}", halls.join(" and at ")))
+        .fix(format!(
+            "if this is another address of that server, name both once: --server {},{}; else join with --join TOKEN",
+            halls.first().map_or("", String::as_str),
+            server.value
+        ))
+}
+
+/// The server removes join tokens that were used or have expired, so it cannot say which of these is the case.
 fn not_joined(error: ClientError) -> Failure {
-    let spent = |code| code == Code::Unauthorized || named(code) == "join_token_spent";
-    if error.code().is_some_and(spent) {
-        return Failure::new(Exit::Auth, "this join token was used or has expired")
-            .why(error.to_string())
-            .fix("make another with `jobhall token create --join`");
+    if error.code() == Some(Code::Unauthorized) {
+        return Failure::new(
+            Exit::Auth,
+            "this join token is not valid: it was used, has expired or never existed",
+        )
+        .why(error.to_string())
+        .fix("make another with `jobhall token create --join`");
     }
     error.into()
-}
-
-/// The name of a code on the wire.
-fn named(code: Code) -> String {
-    let name = serde_json::to_value(code).ok();
-    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Whether the server refuses this credential.
@@ -69,49 +141,46 @@ async fn is_refused(client: &Client) -> Outcome<bool> {
     }
 }
 
-fn read(path: &Path) -> Outcome<Option<String>> {
-    let failed = |why: String| Failure::usage(format!("failed to use {}", path.display())).why(why);
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error.to_string())),
-    };
-    let mode = fs::metadata(path).map_err(|error| failed(error.to_string()))?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(failed("users other than its owner can read it".to_owned()).fix("make it mode 600"));
-    }
-    Ok(Some(text.trim().to_owned()))
-}
-
-/// Writes a temporary file and renames it, so that a crash leaves no partial credential.
-fn write(path: &Path, token: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let _ = fs::remove_file(&beside);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    writeln!(file, "{token}")?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn known(servers: &str) -> Stored {
+        let servers = stored::addresses(servers);
+        Stored {
+            path: PathBuf::from("/state/w.token"),
+            credential: Credential { hall: "0".repeat(32), servers, token: "jh_secret".to_owned() },
+        }
+    }
+
+    fn server(value: &str, origin: Origin) -> Setting {
+        Setting { value: value.to_owned(), origin }
+    }
+
     #[test]
-    fn a_credential_is_private_and_one_of_each_hall_and_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = place(&folder.path().join("new"), "https://hall:7450/", "gpu-1");
-        assert!(path.ends_with("gpu-1@https---hall-7450.token"));
-        assert_eq!(read(&path).unwrap(), None);
-        write(&path, "jh_x").unwrap();
-        write(&path, "jh_y").unwrap();
-        assert_eq!(read(&path).unwrap().as_deref(), Some("jh_y"));
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert_eq!(read(&path).unwrap_err().exit, Exit::Usage);
+    fn the_newest_credential_with_a_common_address_is_used() {
+        let known = [known("http://a"), known("http://b,http://c"), known("http://c")];
+        let flag = |value: &str| server(value, Origin::Flag("--server"));
+        assert_eq!(find(&known, &flag("http://d,http://c/")).unwrap(), Some(&known[1]));
+        assert_eq!(find(&known, &flag("http://d")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_project_file_cannot_lead_the_credential_to_another_address() {
+        let known = [known("http://a,http://b")];
+        let project = |value: &str| server(value, Origin::Project("/work/jobhall.toml".into()));
+        assert_eq!(find(&known, &project("http://b")).unwrap(), Some(&known[0]));
+        let failure = find(&known, &project("http://b,http://evil")).unwrap_err();
+        assert_eq!(failure.exit, Exit::Usage);
+        assert!(failure.what.ends_with("is not sent to http://evil"), "{failure}");
+        assert!(!failure.to_string().contains("jh_secret"));
+    }
+
+    #[test]
+    fn the_known_addresses_are_named_if_none_of_them_is_given() {
+        let at = server("http://c", Origin::Flag("--server"));
+        let failure = elsewhere("gpu-1", &at, &[known("http://a,http://b")]);
+        assert_eq!(failure.exit, Exit::Auth);
+        assert!(failure.fix.unwrap().contains("--server http://a,http://b,http://c"));
     }
 }

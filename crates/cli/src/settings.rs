@@ -253,7 +253,7 @@ impl Settings {
         let record_directories = given.record_directories();
         let running = running::servers(&record_directories);
         let server = layers.first("--server", "JOBHALL_SERVER", |layer| &layer.server);
-        let server = server.map_or_else(|| find::server(&data, &running), Ok);
+        let server = find::choose(server, &data, &running);
         let color = layers.first("--color", "JOBHALL_COLOR", |layer| &layer.color);
         let color = checked("color", color.unwrap_or_else(|| default("auto")))?;
         let log = layers.first("--log", "JOBHALL_LOG", |layer| &layer.log);

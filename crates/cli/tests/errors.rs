@@ -129,6 +129,9 @@ fn what_a_worker_may_be_used_for_is_a_list_of_known_words() {
     let output = machine.run(&["worker", "--config", "old.toml"]);
     check(&output, 2, "failed to read old.toml");
     check(&output, 2, "fix: write `allow = [\"exec\"]` instead of `allow_exec = true`");
+    let output = machine.run(&["up", "--listen", "127.0.0.1:0", "--config", "old.toml"]);
+    check(&output, 2, "failed to read old.toml");
+    check(&output, 2, "fix: write `allow = [\"exec\"]` instead of `allow_exec = true`");
     machine.write("none.toml", "allow = []\n");
     check(&machine.run(&["worker", "--config", "none.toml"]), 2, "this worker has nothing to run");
     // With something to run, it goes on and finds no server.

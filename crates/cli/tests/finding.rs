@@ -99,6 +99,23 @@ fn the_one_running_server_is_found_and_its_records_end_with_it() {
 }
 
 #[test]
+fn a_running_server_with_tls_is_found_and_trusted_by_its_record() {
+    let mut user = User::new();
+    let made = rcgen::generate_simple_self_signed(vec!["hall.example".to_owned()]).unwrap();
+    let (cert, key) = (user.path("hall.crt"), user.path("hall.key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let files = ["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    let url = user.start(&[&["server"], &files[..]].concat());
+    assert!(url.starts_with("https://"), "{url}");
+    let found = user.run(&["job", "list"]);
+    assert_eq!(found.status.code(), Some(0), "{}", text(&found.stderr));
+    let named = user.run(&["job", "list", "--server", &url]);
+    assert_eq!(named.status.code(), Some(3), "an address that is named is trusted by its authority only");
+}
+
+#[test]
 fn of_several_servers_one_must_be_named() {
     let mut user = User::new();
     let (a, b) = (user.path("a"), user.path("b"));

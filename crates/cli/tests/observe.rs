@@ -228,8 +228,15 @@ fn queues_and_figures_are_shown() {
         (Some(1), Some(1))
     );
     assert_eq!(stats["token"]["role"].as_str(), Some("admin"));
+    assert_eq!(stats["kept"]["jobs"].as_u64(), Some(1), "{stats}");
+    assert_eq!(stats["kept"]["types"], serde_json::json!([{"type": "exec", "jobs": 1}]));
+    assert_eq!(stats["kept"]["retention"]["keep_count"].as_u64(), Some(1_000_000));
+    assert!(stats["disk"]["blob_bytes"].as_u64().is_some(), "{stats}");
     let shown = text(&hall.run(&["stats"]).stdout);
     for part in [
+        "kept         1 completed jobs: 1 exec",
+        "retention    completed jobs are kept for 30d, at most 1000000 of each type",
+        ", blobs ",
         "open jobs    1 queued",
         "submitted    2 since start",
         "completed    1 succeeded",
@@ -323,7 +330,8 @@ fn the_doctor_knows_a_hall_that_is_well_and_one_without_a_worker() {
     });
     let found = verdicts(&hall);
     let names: Vec<_> = found.iter().map(|(check, _)| check.as_str()).collect();
-    assert_eq!(names, ["server", "ready", "clock", "files", "token", "version", "disk", "workers"]);
+    let all = ["server", "ready", "clock", "files", "token", "version", "disk", "workers", "retention"];
+    assert_eq!(names, all);
     for (check, verdict) in found.iter().filter(|(check, _)| !["files", "disk"].contains(&check.as_str())) {
         assert_eq!(verdict, "ok", "{check}");
     }

@@ -58,6 +58,29 @@ fn a_sub_job_that_fails_gives_its_verdict_to_the_script() {
 }
 
 #[test]
+fn a_sub_job_never_joins_a_job_with_other_params_unless_told() {
+    let up = start();
+    let held =
+        ["job", "submit", "exec", "--key", "k", "--needs", "gpu>=4", "--params", "{\"script\":\"exit 9\"}"];
+    assert!(up.run(&held).status.success());
+    let params = sum(1, 2);
+    let call = format!("$HALL call exec --key k --params '{params}'");
+    // The second call has the name of the first, which was refused.
+    let script = format!(
+        "a=0; {call} 2>said || a=$?
+         b=0; {call} || b=$?
+         c=0; {call} --on-duplicate reject || c=$?
+         {call} --on-duplicate join --no-wait >&2 || exit 1
+         sum=$({call} --on-duplicate supersede) || exit 1
+         grep -q 'repeat with --on-duplicate supersede' said || exit 2
+         echo \"[$a,$b,$c,$sum]\" > $JOBHALL_RESULT"
+    );
+    assert_eq!(ends(&up, &script, &[]), Some(0), "{}", text(&up.run(&["job", "log", "2"]).stdout));
+    assert_eq!(up.json(&["job", "show", "2", "--json"])["result"], serde_json::json!([6, 6, 6, 3]));
+    assert_eq!(up.json(&["job", "show", "1", "--json"])["state"], "cancelled");
+}
+
+#[test]
 fn h12_l19_a_command_that_takes_too_long_or_says_nothing_is_ended_and_told_as_timed_out() {
     let up = start();
     for (script, limit) in

@@ -87,3 +87,27 @@ fn other_machines_are_served_only_with_tls_or_on_the_users_word() {
     assert!(text(&open.stderr).contains("mode 600"), "{}", text(&open.stderr));
     assert!(!folder.path().join("data").exists(), "nothing is created before the checks");
 }
+
+#[test]
+fn a_relative_path_of_an_authority_is_good_in_jobs_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = certify(folder.path());
+    let files = ["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    let up = Up::start(folder, "server", &[&["--listen", "0.0.0.0:0"], &files[..]].concat());
+    let program = env!("CARGO_BIN_EXE_jobhall");
+    // The job runs in a directory of its own.
+    let script = format!("test ! -e ca.pem && {program} progress 1/2");
+    let params = serde_json::json!({ "script": script }).to_string();
+    let submit = ["job", "submit", "exec", "--max-attempts", "1", "--params", &params];
+    assert_eq!(ask(&up, "localhost", "ca.pem", &submit).status.code(), Some(0));
+    let mut worker =
+        up.command(&["worker", "--name", "w", "--slots", "1", "--allow", "exec", "--once", "--ca", "ca.pem"]);
+    worker.env("JOBHALL_SERVER", up.url.replace("127.0.0.1", "localhost"));
+    worker.env("JOBHALL_TOKEN_FILE", up.data().join("admin.token")).current_dir(up.folder.path());
+    let output = worker.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = ask(&up, "localhost", "ca.pem", &["job", "show", "1", "--json"]);
+    let job: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(job["state"], "succeeded", "{job}");
+    assert_eq!(job["attempts"][0]["progress"][0]["step"], 1, "the job reached its server: {job}");
+}

@@ -67,11 +67,76 @@ fn a_worker_joins_once_and_comes_back_with_its_own_credential() {
     let again = worker("gpu-2").stderr(Stdio::piped()).output().unwrap();
     let said = text(&again.stderr);
     assert_eq!(again.status.code(), Some(4), "a join token works once: {said}");
-    assert!(said.contains("this join token was used or has expired"), "{said}");
+    assert!(
+        said.contains("this join token is not valid: it was used, has expired or never existed"),
+        "{said}"
+    );
     assert!(said.contains("`jobhall token create --join`"), "{said}");
     up.told(&["token", "revoke", "gpu-1"]);
     let out = worker("gpu-1").output().unwrap();
     assert_eq!(out.status.code(), Some(4), "its credential and the join token are invalid");
+}
+
+/// A worker that knows nothing of the server on this machine and ends when it is idle.
+fn worker_at(state: &std::path::Path, server: &str, join: Option<&str>) -> std::process::Output {
+    let mut command = up::jobhall();
+    command.args(["worker", "--name", "w", "--allow", "exec", "--idle-exit", "1ms", "--server", server]);
+    command.args(join.iter().flat_map(|join| ["--join", *join])).arg("--state").arg(state);
+    command.env("XDG_DATA_HOME", "/proc/none").output().unwrap()
+}
+
+/// The credential files in a state directory.
+fn credentials(state: &std::path::Path) -> Vec<serde_json::Value> {
+    let files = std::fs::read_dir(state).unwrap().map(|file| file.unwrap().path());
+    files.map(|path| json(&std::fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn a_worker_is_known_at_every_address_of_its_server() {
+    let (up, other) = (start("server"), start("server"));
+    let state = up.folder.path().join("state");
+    let join = |up: &Up| up.told(&["token", "create", "--join"]).trim().to_owned();
+    let alias = up.url.replace("127.0.0.1", "localhost");
+    let code = |output: &std::process::Output| output.status.code();
+    let first = worker_at(&state, &up.url, Some(&join(&up)));
+    assert_eq!(code(&first), Some(0), "{}", text(&first.stderr));
+    let unknown = worker_at(&state, &alias, None);
+    let said = text(&unknown.stderr);
+    assert_eq!(code(&unknown), Some(4), "{said}");
+    assert!(said.contains(&format!("--server {},{alias}", up.url)), "{said}");
+    for server in [format!("{},{alias}", up.url), alias.clone()] {
+        let output = worker_at(&state, &server, None);
+        assert_eq!(code(&output), Some(0), "{server}: {}", text(&output.stderr));
+    }
+    let known = credentials(&state);
+    assert_eq!(known.len(), 1);
+    assert_eq!(known[0]["servers"], serde_json::json!([up.url, alias]));
+    // The name is free again; at another address of the same hall the same file is replaced.
+    up.told(&["token", "revoke", "w"]);
+    let again = worker_at(&state, &alias, Some(&join(&up)));
+    assert_eq!(code(&again), Some(0), "{}", text(&again.stderr));
+    let replaced = credentials(&state);
+    assert_eq!((replaced.len(), &replaced[0]["hall"]), (1, &known[0]["hall"]));
+    assert_ne!(replaced[0]["token"], known[0]["token"]);
+    let elsewhere = worker_at(&state, &other.url, Some(&join(&other)));
+    assert_eq!(code(&elsewhere), Some(0), "{}", text(&elsewhere.stderr));
+    let halls = credentials(&state);
+    assert_eq!(halls.len(), 2, "another hall has its own file");
+    assert_ne!(halls[0]["hall"], halls[1]["hall"]);
+    assert_eq!(code(&worker_at(&state, &up.url, None)), Some(0));
+}
+
+#[test]
+fn a_worker_that_runs_once_ends_after_a_job_that_failed() {
+    let up = start("server");
+    for script in ["exit 3", "true"] {
+        let params = serde_json::json!({ "script": script }).to_string();
+        up.told(&["job", "submit", "exec", "--max-attempts", "1", "--params", &params]);
+    }
+    let out = up.run(&["worker", "--once", "--slots", "1", "--allow", "exec"]);
+    assert_eq!(out.status.code(), Some(0), "the worker did its work: {}", text(&out.stderr));
+    let state = |id: &str| up.json(&["job", "show", id, "--json"])["state"].clone();
+    assert_eq!((state("1"), state("2")), ("failed".into(), "queued".into()));
 }
 
 #[test]

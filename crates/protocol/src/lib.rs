@@ -50,7 +50,7 @@ pub use session::{
     Word, read_frame,
 };
 pub use span::{Span, SpanError};
-pub use stats::{Asker, Disk, Durations, Queue, Rates, Stats, Totals, Workforce};
+pub use stats::{Asker, Disk, Durations, Kept, KeptType, Queue, Rates, Stats, Totals, Workforce};
 pub use sub_job::{Called, SubJob, SubJobState, Wait, Waited};
 pub use submit::{BackoffKind, FieldError, Retry, Reuse, SubmitJob, Submitted, Timeouts};
 pub use timestamp::Timestamp;

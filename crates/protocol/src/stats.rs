@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limit::Limit;
+use crate::limit::{Limit, Retention};
 use crate::timestamp::Timestamp;
 
 /// A queue with its open jobs.
@@ -95,6 +95,30 @@ pub struct Disk {
     pub store_bytes: u64,
     /// Free bytes on the disk.
     pub free_bytes: u64,
+    /// Size of logs, artifacts and large results in bytes; none if they are not on this disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob_bytes: Option<u64>,
+}
+
+/// The completed jobs that are stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Kept {
+    /// Number of completed jobs; none until they are counted, shortly after the start.
+    pub jobs: Option<u64>,
+    /// The types with most of them, at most ten, the largest first.
+    pub types: Vec<KeptType>,
+    /// The server's rule; a type or a queue may have its own.
+    pub retention: Retention,
+}
+
+/// The completed jobs of a type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptType {
+    /// Type of the jobs.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Number of completed jobs.
+    pub jobs: u64,
 }
 
 /// The caller.
@@ -135,6 +159,9 @@ pub struct Stats {
     pub commit: Durations,
     /// Numbers of workers and slots.
     pub workers: Workforce,
+    /// The completed jobs that are stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// Disk usage; none if it is unknown.
     pub disk: Option<Disk>,
     /// Open connections.

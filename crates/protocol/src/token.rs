@@ -85,6 +85,10 @@ pub struct CreatedToken {
     /// The properties of the token.
     #[serde(flatten)]
     pub token: Token,
+    /// Identity of the server's store, 32 hexadecimal digits, the same at every address and on every node; only in the
+    /// response to a join.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hall: Option<String>,
 }
 
 impl std::fmt::Debug for CreatedToken {

@@ -9,6 +9,9 @@ use jobhall_protocol::Disk;
 /// With less free space the server is not ready: the next commits may fail because the disk is full.
 const LEAST_FREE: u64 = 32 << 20;
 
+/// The directory of the blobs in that of the store.
+const BLOBS: &str = "blobs";
+
 /// The directory of the store.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskUsage(Arc<Path>);
@@ -28,7 +31,43 @@ impl DiskUsage {
     fn measure(&self) -> io::Result<Disk> {
         let disk = rustix::fs::statvfs(&*self.0)?;
         let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
-        Ok(Disk { store_bytes: self.store_bytes()?, free_bytes })
+        Ok(Disk { store_bytes: self.store_bytes()?, free_bytes, blob_bytes: None })
+    }
+
+    /// Reads also the size of the blobs, which are many files.
+    pub(crate) async fn look_at_all(&self) -> io::Result<Disk> {
+        let place = self.clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            Ok(Disk { blob_bytes: place.blob_bytes()?, ..place.measure()? })
+        });
+        looked.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    /// The size of all files below the directory of the blobs; none if they are elsewhere.
+    fn blob_bytes(&self) -> io::Result<Option<u64>> {
+        let blobs = self.0.join(BLOBS);
+        if !blobs.is_dir() {
+            return Ok(None);
+        }
+        let (mut bytes, mut directories) = (0, vec![blobs]);
+        while let Some(directory) = directories.pop() {
+            let entries = match std::fs::read_dir(&directory) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            for entry in entries {
+                let entry = entry?;
+                match entry.metadata() {
+                    Ok(found) if found.is_file() => bytes += found.len(),
+                    Ok(found) if found.is_dir() => directories.push(entry.path()),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(Some(bytes))
     }
 
     /// The files of the store are in the directory itself; other data is in subdirectories.
@@ -64,14 +103,18 @@ mod tests {
         std::fs::create_dir(dir.path().join("blobs")).unwrap();
         std::fs::write(dir.path().join("blobs/one"), [0; 9_000]).unwrap();
         let disk = DiskUsage::new(dir.path().to_owned()).look().await.unwrap();
-        assert_eq!(disk.store_bytes, 5_700);
+        assert_eq!((disk.store_bytes, disk.blob_bytes), (5_700, None));
+        std::fs::create_dir(dir.path().join("blobs/00")).unwrap();
+        std::fs::write(dir.path().join("blobs/00/two"), [0; 300]).unwrap();
+        let all = DiskUsage::new(dir.path().to_owned()).look_at_all().await.unwrap();
+        assert_eq!((all.store_bytes, all.blob_bytes), (5_700, Some(9_300)));
         assert!(disk.free_bytes > 0);
         assert!(DiskUsage::new(dir.path().join("none")).look().await.is_err());
     }
 
     #[test]
     fn a_disk_that_is_nearly_full_has_no_room() {
-        let disk = |free_bytes| Disk { store_bytes: 0, free_bytes };
+        let disk = |free_bytes| Disk { store_bytes: 0, free_bytes, blob_bytes: None };
         assert!(has_room(&disk(LEAST_FREE)));
         assert!(!has_room(&disk(LEAST_FREE - 1)));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jobhall_core::{QueueName, Time};
+use jobhall_core::{QueueName, Time, TypeName};
 use jobhall_engine::{ByOutcome, Counts, Histogram, Rates, Tally};
 use jobhall_protocol::{self as wire, Timestamp};
 
@@ -30,6 +30,16 @@ pub(crate) fn states(tally: &Tally) -> BTreeMap<String, u64> {
 
 fn outcomes(by: &ByOutcome) -> BTreeMap<String, u64> {
     by.iter().map(|(outcome, n)| (outcome.to_string(), n)).collect()
+}
+
+/// The completed jobs that are stored, and the rule for them.
+pub(crate) fn kept(counts: &Counts, retention: wire::Retention) -> wire::Kept {
+    let (jobs, types) = match &counts.kept {
+        Some((jobs, types)) => (Some(*jobs), types.as_slice()),
+        None => (None, &[][..]),
+    };
+    let of_type = |(name, jobs): &(TypeName, u64)| wire::KeptType { job_type: name.to_string(), jobs: *jobs };
+    wire::Kept { jobs, types: types.iter().map(of_type).collect(), retention }
 }
 
 /// Totals since the start.

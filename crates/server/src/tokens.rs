@@ -15,6 +15,7 @@
 
 mod browser;
 mod escalation;
+mod hall_identity;
 mod identity;
 mod issue;
 mod job;

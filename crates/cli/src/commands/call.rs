@@ -3,11 +3,11 @@
 //! While the job waits, its slot is free for other jobs, including the sub-job. A call with the same name, even from a
 //! later attempt, returns the same job unless that job has failed.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jobhall_client::Client;
-use jobhall_protocol::{SubJob, SubJobState, SubmitJob, Wait};
+use jobhall_protocol::{Called, OnDuplicate, SubJob, SubJobState, SubmitJob, Wait};
 
-use crate::commands::job::{check, params};
+use crate::commands::job::{check, duplicate, params};
 use crate::commands::progress::own_attempt;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -18,12 +18,43 @@ use crate::output::human;
 /// How long one request waits, in seconds, before it is repeated.
 const WAIT_S: u64 = 30;
 
+const CHOICES: &str = "supersede (it is cancelled, then yours runs), join (its params count), or reject";
+
 const EXAMPLES: &str = "\
 Examples, in the script of a job:
   sum=$(jobhall call sum --params '[1,2]')             the result as JSON, the outcome as exit code
   jobhall call resize --key a.png --no-wait             starts it without waiting
   jobhall call resize --key b.png --no-wait
+  jobhall call report --key 2026-11 --on-duplicate supersede    instead of a pending one
   jobhall call --all                                   waits for both; one result per line";
+
+/// How to handle a pending job with the same key. There is no `run-again`: the job that follows would be no sub-job, so
+/// the parent could not wait for it. The variants have no doc comments, as in `job submit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CallDuplicate {
+    Join,
+    Reject,
+    Supersede,
+}
+
+impl CallDuplicate {
+    fn wire(self) -> OnDuplicate {
+        match self {
+            CallDuplicate::Join => OnDuplicate::Join,
+            CallDuplicate::Reject => OnDuplicate::Reject,
+            CallDuplicate::Supersede => OnDuplicate::Supersede,
+        }
+    }
+
+    /// A call that joined another job has its name; the name of a call that must not join differs from it.
+    fn suffix(self) -> Option<&'static str> {
+        match self {
+            CallDuplicate::Join => None,
+            CallDuplicate::Reject => Some("reject"),
+            CallDuplicate::Supersede => Some("supersede"),
+        }
+    }
+}
 
 /// Arguments of `call`. Variables set by the worker identify the job and authorize the request.
 #[derive(Debug, Args)]
@@ -44,11 +75,15 @@ pub struct CallArgs {
     /// Which workers match, such as 'os=linux, gpu>=1'
     #[arg(long, value_name = "SELECTOR")]
     pub needs: Option<String>,
+    /// If a job with the same key is pending: return that job, reject this one, or cancel that one and run after it
+    /// [default: join if the params are the same, else exit with 6]
+    #[arg(long, value_name = "WHAT", requires = "key")]
+    pub on_duplicate: Option<CallDuplicate>,
     /// Start the sub-job without waiting for it
     #[arg(long, alias = "begin")]
     pub no_wait: bool,
     /// Wait for all sub-jobs that were started
-    #[arg(long, conflicts_with_all = ["job_type", "key", "call", "params", "needs", "no_wait"])]
+    #[arg(long, conflicts_with_all = ["job_type", "key", "call", "params", "needs", "on_duplicate", "no_wait"])]
     pub all: bool,
 }
 
@@ -59,11 +94,30 @@ impl CallArgs {
             key: self.key.clone(),
             needs: self.needs.clone(),
             params,
+            on_duplicate: self.on_duplicate.map_or(OnDuplicate::Join, CallDuplicate::wire),
             ..SubmitJob::new(self.job_type.as_deref().unwrap_or(""))
         };
         check(&job)?;
         let call = self.call.clone().or_else(|| self.key.is_none().then(|| name(&job)));
-        Ok(SubJob { call, job })
+        let mut sub_job = SubJob { call, job };
+        if let Some(suffix) = self.on_duplicate.and_then(CallDuplicate::suffix) {
+            sub_job.call = sub_job.name().ok().map(|name| format!("{name} {suffix}"));
+        }
+        Ok(sub_job)
+    }
+
+    /// Refuses a job with the same key and other params, unless joining was requested. Without a key only the name of
+    /// the call identifies the job.
+    fn check(&self, context: &Context, called: &Called) -> Outcome<()> {
+        let id = called.id;
+        if !called.params_differ || self.key.is_none() {
+            return Ok(());
+        }
+        if self.on_duplicate == Some(CallDuplicate::Join) {
+            context.output.say(&duplicate::note(id));
+            return Ok(());
+        }
+        Err(duplicate::refusal(id, CHOICES))
     }
 }
 
@@ -87,11 +141,7 @@ pub async fn run(context: &Context, args: &CallArgs) -> Outcome {
         return tell(context, &jobs);
     }
     let called = client.call(&attempt, &args.sub_job()?).await?;
-    if called.params_differ {
-        context
-            .output
-            .say(&format!("note: job {} has this key and other params; yours were not submitted", called.id));
-    }
+    args.check(context, &called)?;
     if args.no_wait {
         context.output.one(&called, || called.id.to_string())?;
         return Ok(Exit::Ok);
@@ -145,8 +195,24 @@ mod tests {
         assert_ne!(one.call, call(&["add", "--params", "[1,2]"]).call);
         assert_eq!(call(&["sum", "--key", "k"]).name().unwrap(), "sum/k");
         assert_eq!(call(&["sum", "--call", "a", "--key", "k"]).call.as_deref(), Some("a"));
-        for bad in [&["jobhall", "call"][..], &["jobhall", "call", "sum", "--all"]] {
+        for bad in [
+            &["jobhall", "call"][..],
+            &["jobhall", "call", "sum", "--all"],
+            &["jobhall", "call", "sum", "--on-duplicate", "reject"],
+            &["jobhall", "call", "sum", "--key", "k", "--on-duplicate", "run-again"],
+        ] {
             assert!(Cli::try_parse_from(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_call_that_must_not_join_has_another_name_than_one_that_joined() {
+        let named = |words: &[&str]| call(words).name().unwrap();
+        let [join, reject, supersede] =
+            ["join", "reject", "supersede"].map(|what| named(&["sum", "--key", "k", "--on-duplicate", what]));
+        assert_eq!([join, reject, supersede], ["sum/k", "sum/k reject", "sum/k supersede"]);
+        let given = ["sum", "--key", "k", "--call", "a", "--on-duplicate", "supersede"];
+        assert_eq!(named(&given), "a supersede");
+        assert_eq!(call(&given).job.on_duplicate, OnDuplicate::Supersede);
     }
 }

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use jobhall_client::{Client, ClientError};
-use jobhall_protocol::{Disk, Stats};
+use jobhall_protocol::{Disk, Retention, Stats};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
+use crate::commands::keep;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -79,6 +80,7 @@ async fn checks(context: &Context, client: &Client) -> Vec<Check> {
         Ok((token, stats)) => {
             let told = [version(&stats.version), disk(stats.disk), workers(&stats)];
             checks.extend([token].into_iter().chain(told));
+            checks.extend(stats.kept.as_ref().map(|kept| retention(&kept.retention)));
         }
         Err(token) => checks.push(token),
     }
@@ -123,6 +125,16 @@ fn disk(disk: Option<Disk>) -> Check {
         format!("{} free, the store has {}", human::bytes(disk.free_bytes), human::bytes(disk.store_bytes));
     let verdict = if disk.free_bytes < LITTLE_DISK { Verdict::Warning } else { Verdict::Ok };
     Check::new("disk", verdict, told)
+}
+
+/// A store of an earlier version has no rule until someone sets one.
+fn retention(rule: &Retention) -> Check {
+    if !rule.is_set {
+        let told = "no rule is set: completed jobs are kept forever, and the store grows; \
+                    set one with `jobhall retention set --keep 30d --keep-count 1000000`";
+        return Check::new("retention", Verdict::Warning, told);
+    }
+    Check::new("retention", Verdict::Ok, keep::sentence(rule.keep_ms, rule.keep_count))
 }
 
 fn clock(date: Option<&str>, now_ms: i64) -> Check {
@@ -181,9 +193,18 @@ mod tests {
     fn another_version_and_a_full_disk_are_warnings() {
         assert_eq!(version(env!("CARGO_PKG_VERSION")).verdict, Verdict::Ok);
         assert_eq!(version("99.0.0").verdict, Verdict::Warning);
-        let with = |free_bytes| disk(Some(Disk { store_bytes: 1, free_bytes })).verdict;
+        let with = |free_bytes| disk(Some(Disk { store_bytes: 1, free_bytes, blob_bytes: None })).verdict;
         assert_eq!([with(LITTLE_DISK), with(LITTLE_DISK - 1)], [Verdict::Ok, Verdict::Warning]);
         assert_eq!(disk(None).verdict, Verdict::Warning);
+    }
+
+    #[test]
+    fn a_store_without_a_rule_for_completed_jobs_is_a_warning_with_a_fix() {
+        let rule = |is_set| retention(&Retention { keep_ms: None, keep_count: Some(5), is_set });
+        let check = rule(false);
+        assert_eq!((check.verdict, check.exit), (Verdict::Warning, Exit::Ok));
+        assert!(check.detail.contains("`jobhall retention set --keep 30d"), "{}", check.detail);
+        assert_eq!(rule(true).verdict, Verdict::Ok);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
-use jobhall_protocol::{Durations, Rates, Stats};
+use jobhall_protocol::{Disk, Durations, Kept, Rates, Stats};
 
-use crate::commands::until_interrupted;
+use crate::commands::{keep, until_interrupted};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -76,12 +76,31 @@ fn told(stats: &Stats) -> String {
         ("slots", format!("{} busy, {} free", workers.busy_slots, workers.free_slots)),
         ("connections", format!("{}, {} of them live", stats.connections, stats.live_clients)),
     ];
-    facts.extend(
-        stats.disk.map(|disk| {
-            ("disk", format!("store {}, {} free", bytes(disk.store_bytes), bytes(disk.free_bytes)))
-        }),
-    );
+    if let Some(kept) = &stats.kept {
+        facts.extend([("kept", number_kept(kept)), ("retention", rule(kept))]);
+    }
+    facts.extend(stats.disk.map(|disk| ("disk", sizes(&disk))));
     facts.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
+}
+
+fn number_kept(kept: &Kept) -> String {
+    let Some(jobs) = kept.jobs else { return "not counted yet".to_owned() };
+    let types: Vec<_> = kept.types.iter().map(|one| format!("{} {}", one.jobs, one.job_type)).collect();
+    let types = if types.is_empty() { String::new() } else { format!(": {}", types.join(", ")) };
+    format!("{jobs} completed jobs{types}")
+}
+
+fn rule(kept: &Kept) -> String {
+    let rule = &kept.retention;
+    if !rule.is_set {
+        return "no rule: completed jobs are kept forever".to_owned();
+    }
+    keep::sentence(rule.keep_ms, rule.keep_count)
+}
+
+fn sizes(disk: &Disk) -> String {
+    let blobs = disk.blob_bytes.map(|size| format!(", blobs {}", bytes(size))).unwrap_or_default();
+    format!("store {}{blobs}, {} free", bytes(disk.store_bytes), bytes(disk.free_bytes))
 }
 
 fn whole(ms: u64) -> i64 {
@@ -129,6 +148,23 @@ mod tests {
     fn short_times_keep_their_digits() {
         let said = [0.25, 9.9, 10.4, 999.0, 1_500.0, 600_000.0].map(short);
         assert_eq!(said, ["0.2 ms", "9.9 ms", "10 ms", "999 ms", "1.5 s", "10 min"]);
+    }
+
+    #[test]
+    fn what_is_kept_is_told_with_its_rule() {
+        let kept = |text: &str| serde_json::from_str::<Kept>(text).unwrap();
+        let some = kept(
+            r#"{"jobs":7,"types":[{"type":"mail","jobs":5},{"type":"exec","jobs":2}],
+                "retention":{"keep_ms":86400000,"keep_count":null,"is_set":true}}"#,
+        );
+        assert_eq!(number_kept(&some), "7 completed jobs: 5 mail, 2 exec");
+        assert_eq!(rule(&some), "completed jobs are kept for 1d");
+        let new =
+            kept(r#"{"jobs":null,"types":[],"retention":{"keep_ms":null,"keep_count":null,"is_set":false}}"#);
+        assert_eq!(number_kept(&new), "not counted yet");
+        assert_eq!(rule(&new), "no rule: completed jobs are kept forever");
+        let disk = Disk { store_bytes: 1_024, free_bytes: 2_048, blob_bytes: Some(512) };
+        assert_eq!(sizes(&disk), "store 1.0 KiB, blobs 512 B, 2.0 KiB free");
     }
 
     #[test]

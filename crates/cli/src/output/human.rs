@@ -266,6 +266,23 @@ mod tests {
     }
 
     #[test]
+    fn the_last_progress_of_an_attempt_is_in_a_column() {
+        let mut job = sample("failed", &["failed"]);
+        let measure = |name: &str, step, total| Indicator {
+            name: name.to_owned(),
+            step,
+            total,
+            message: "not told".to_owned(),
+        };
+        job.attempts[0].progress = vec![measure("", 3, Some(6)), measure("rows", 12, None)];
+        let text = super::job(&job, 0);
+        let line_with = |word: &str| text.lines().find(|line| line.contains(word)).unwrap();
+        assert!(line_with("ATTEMPT").contains("PROGRESS"), "{text}");
+        assert!(line_with("7-1").contains("3/6, rows 12"), "{text}");
+        assert!(!text.contains("not told"), "{text}");
+    }
+
+    #[test]
     fn lost_and_snoozed_attempts_are_shown_apart_from_those_that_count() {
         let mut job = sample("running", &[]);
         (job.attempt, job.max_attempts, job.lost) = (2, 1, 1);

@@ -7,14 +7,32 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::running::{self, Record};
 
+/// The server that was named. One that a file names comes after the data directory of the command line or environment:
+/// who names a data directory for one command means the server on it.
+pub fn choose(
+    named: Option<Setting>,
+    data: &Setting<std::path::PathBuf>,
+    running: &[Record],
+) -> Outcome<Setting> {
+    match named {
+        Some(named) if is_of_command(&named.origin) || !is_of_command(&data.origin) => Ok(named),
+        _ => server(data, running),
+    }
+}
+
+/// Whether a value was given for this command, not in a file.
+fn is_of_command(origin: &Origin) -> bool {
+    matches!(origin, Origin::Flag(_) | Origin::Env(_))
+}
+
 /// The server on the data directory that was named, or the one running server of this user, or the default address.
-pub fn server(data: &Setting<std::path::PathBuf>, running: &[Record]) -> Outcome<Setting> {
+fn server(data: &Setting<std::path::PathBuf>, running: &[Record]) -> Outcome<Setting> {
     if data.origin != Origin::Default {
         if let Some(record) = running::in_data(&data.value) {
             return Ok(setting(&record));
         }
         // A file names the data directory for the server; its user's commands may be for another one.
-        if matches!(data.origin, Origin::Flag(_) | Origin::Env(_)) {
+        if is_of_command(&data.origin) {
             return Err(not_in(&data.value));
         }
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::exit::Exit;
+use crate::hall_key;
 use crate::running::Registration;
 
 struct Machine {
@@ -167,6 +168,43 @@ fn a_server_is_named_or_on_the_named_data_or_the_only_one() {
     assert_eq!(found(&machine), (Ok("http://127.0.0.1:1".to_owned()), Some("one".to_owned())));
     machine.given.flags.server = Some("http://127.0.0.1:3".to_owned());
     assert_eq!(found(&machine), (Ok("http://127.0.0.1:3".to_owned()), None));
+}
+
+#[test]
+fn a_data_directory_that_is_named_beats_the_server_of_a_file() {
+    let mut machine = Machine::new();
+    let data = machine.path("one");
+    std::fs::create_dir_all(&data).unwrap();
+    let _one = Registration::write(&Record::new("http://127.0.0.1:1", &data, None), &[]);
+    machine.write("etc.toml", "server = 'http://etc'");
+    let found = |machine: &Machine| machine.settings().server().map(|server| server.value.clone());
+    assert_eq!(found(&machine).as_deref(), Ok("http://etc"));
+    machine.write("home/.config/jobhall/config.toml", &format!("data = '{}'", data.display()));
+    assert_eq!(found(&machine).as_deref(), Ok("http://etc"), "a file names both");
+    machine.env("JOBHALL_DATA", data.to_str().unwrap());
+    assert_eq!(found(&machine).as_deref(), Ok("http://127.0.0.1:1"));
+    machine.given.flags.data = Some(machine.path("none").to_str().unwrap().to_owned());
+    assert_eq!(found(&machine).unwrap_err().exit, Exit::Unreachable);
+    machine.env("JOBHALL_SERVER", "http://env");
+    assert_eq!(found(&machine).as_deref(), Ok("http://env"));
+}
+
+#[test]
+fn the_key_file_is_named_by_a_variable_but_not_by_a_project() {
+    let mut machine = Machine::new();
+    let key_file = |machine: &Machine| machine.settings().key_file;
+    assert_eq!(key_file(&machine), None);
+    machine.write("home/.config/jobhall/config.toml", "key_file = '/user.key'");
+    assert_eq!(key_file(&machine).unwrap().value, "/user.key");
+    machine.write("work/jobhall.toml", "key_file = '/project.key'");
+    let failure = hall_key::named(None, &machine.settings()).unwrap_err();
+    assert_eq!(failure.exit, Exit::Usage);
+    assert!(failure.what.ends_with("work/jobhall.toml is not trusted"), "{failure}");
+    machine.env("JOBHALL_KEY_FILE", "/env.key");
+    let found = key_file(&machine).unwrap();
+    assert_eq!((found.value.as_str(), found.origin), ("/env.key", Origin::Env("JOBHALL_KEY_FILE")));
+    let named = hall_key::named(None, &machine.settings()).unwrap();
+    assert_eq!(named.as_deref(), Some(Path::new("/env.key")));
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Kernel {
         let submitted = |id, disposition| Ok(vec![Submitted { id, disposition }]);
         if let Some(known) = self.relations.links.get(parent, &call) {
             if self.jobs.contains(known) {
-                return self.answer(to, submitted(known, Disposition::Joined));
+                return self.answer(to, submitted(known, self.joined_by_name(known, &job)));
             }
             match self.jobs.completed(known) {
                 Some((job, _)) if matches!(job.status.state, State::Succeeded(_)) => {
@@ -62,6 +62,15 @@ impl Kernel {
         }
         let submit = Submit { jobs: vec![job], name: None };
         self.make_sub_job(submit, Call { attempt, call }, to, task);
+    }
+
+    /// How an open job answers a repeated call.
+    fn joined_by_name(&self, known: JobId, job: &NewJob) -> Disposition {
+        let spec = self.jobs.get(known).and_then(|entry| entry.spec.as_ref());
+        match spec.is_some_and(|spec| !spec.params.same_value(&job.params)) {
+            true => Disposition::JoinedOther,
+            false => Disposition::Joined,
+        }
     }
 
     fn check_call(&self, parent: JobId, call: &str) -> Result<(), Rejected> {

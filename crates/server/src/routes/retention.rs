@@ -55,6 +55,6 @@ pub(super) async fn set(
     Err(Rejected::Contended.into())
 }
 
-fn shown(rev: u32, Retention { keep_ms, keep_count }: Retention) -> wire::Retention {
+pub(super) fn shown(rev: u32, Retention { keep_ms, keep_count }: Retention) -> wire::Retention {
     wire::Retention { keep_ms, keep_count, is_set: rev > 0 }
 }

@@ -6,6 +6,7 @@ use axum::extract::{Extension, State};
 use jobhall_protocol::{Asker, Disk, Stats, Timestamp};
 use prometheus_client::metrics::gauge::Gauge;
 
+use super::retention;
 use crate::app::{App, now};
 use crate::error::{self, Answer};
 use crate::figures;
@@ -13,6 +14,8 @@ use crate::tokens::Identity;
 
 pub(super) async fn stats(State(app): State<Arc<App>>, Extension(who): Extension<Identity>) -> Answer {
     let counts = app.engine.counts().await?;
+    let (rev, rule) = app.engine.retention().await?;
+    let disk = app.disk_usage.look_at_all().await;
     let now = now();
     Ok(error::ok(&Stats {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -28,20 +31,21 @@ pub(super) async fn stats(State(app): State<Arc<App>>, Extension(who): Extension
         run: figures::durations(&counts.run, 1),
         commit: figures::durations(&counts.commit, 1_000),
         workers: figures::workforce(&counts),
-        disk: disk(&app).await,
+        kept: Some(figures::kept(&counts, retention::shown(rev, rule))),
+        disk: known(disk),
         connections: whole(&app.metrics.connections),
         live_clients: whole(&app.metrics.live_clients),
         token: Asker { name: who.name, role: format!("{:?}", who.role).to_lowercase() },
     }))
 }
 
-/// The disk usage; if it cannot be read, the error is logged.
+/// The disk usage without the blobs; if it cannot be read, the error is logged.
 pub(super) async fn disk(app: &App) -> Option<Disk> {
-    app.disk_usage
-        .look()
-        .await
-        .inspect_err(|error| tracing::warn!(%error, "failed to read the disk usage"))
-        .ok()
+    known(app.disk_usage.look().await)
+}
+
+fn known(disk: std::io::Result<Disk>) -> Option<Disk> {
+    disk.inspect_err(|error| tracing::warn!(%error, "failed to read the disk usage")).ok()
 }
 
 fn whole(gauge: &Gauge) -> u64 {

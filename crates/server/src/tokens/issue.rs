@@ -98,7 +98,7 @@ impl Tokens {
         Err(ApiError::new(Code::Unavailable, "many workers join with this token at once; try again"))
     }
 
-    /// The same; none if another node has just used the join token.
+    /// The same; none if another node has just used the join token or stored the hall's identity.
     async fn try_join(&self, by: &Identity, name: &str) -> Result<Option<CreatedToken>, ApiError> {
         let moment = now();
         let used = || ApiError::new(Code::Unauthorized, "this join token has been used or has expired");
@@ -119,9 +119,11 @@ impl Tokens {
         )?;
         let expected = self.free(&token.name, moment)?;
         let after = join.used_once();
+        let hall = self.hall(moment).await?;
         let taken_use = after.as_ref().map_or_else(|| join.removal(), |after| after.write(join.rev));
         let unit = Unit {
             settings: vec![taken_use, token.write(expected)],
+            records: hall.write.into_iter().collect(),
             audit: vec![audit::by(by, "worker_joined", &token.name, &format!("id {}", token.id))],
             ..Unit::default()
         };
@@ -136,11 +138,10 @@ impl Tokens {
                         self.drop_stored(&join.id);
                     }
                 }
-                Ok(Some(self.keep(secret, StoredToken { rev: expected + 1, ..token })))
+                let made = self.keep(secret, StoredToken { rev: expected + 1, ..token });
+                Ok(Some(CreatedToken { hall: Some(hall.id), ..made }))
             }
-            Err(conflicts) if conflicts.iter().any(|it| matches!(it, Conflict::Setting { write: 0, .. })) => {
-                Ok(None)
-            }
+            Err(conflicts) if conflicts.iter().any(is_repeatable) => Ok(None),
             Err(_) => Err(taken(&token.name)),
         }
     }
@@ -178,7 +179,7 @@ impl Tokens {
         let mut entries = self.write();
         entries.stored.retain(|_, stored| stored.name != token.name);
         entries.stored.insert(token.id.clone(), token);
-        CreatedToken { secret, token: told }
+        CreatedToken { secret, token: told, hall: None }
     }
 
     async fn commit(&self, unit: Unit) -> Result<Result<(), Vec<Conflict>>, ApiError> {
@@ -219,6 +220,11 @@ impl Tokens {
         }
         Ok(())
     }
+}
+
+/// Whether a join can succeed after a reload: another node changed the join token or stored the hall's identity.
+fn is_repeatable(conflict: &Conflict) -> bool {
+    matches!(conflict, Conflict::Setting { write: 0, .. } | Conflict::Record { .. })
 }
 
 fn sweep(removal: SettingWrite) -> Unit {

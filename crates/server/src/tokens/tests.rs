@@ -236,3 +236,22 @@ async fn a_revoked_join_token_stops_further_joins_and_leaves_its_workers() {
     assert!(tokens.join(&who, "gpu-2").await.is_err());
     assert!(tokens.who(&worker.secret).is_some());
 }
+
+#[tokio::test]
+async fn every_join_is_told_the_same_hall_and_another_store_is_another_hall() {
+    let join_on = |tokens: Arc<Tokens>, name: &'static str| async move {
+        let join = CreateToken { name: None, kind: TokenKind::Join, ..wanted("", TokenRole::Worker) };
+        let join = tokens.create(&admin(), &join).await.unwrap();
+        assert_eq!(join.hall, None);
+        let who = tokens.who(&join.secret).unwrap();
+        tokens.join(&who, name).await.unwrap().hall.unwrap()
+    };
+    let (dir, store) = (tempfile::tempdir().unwrap(), Arc::new(Memory::new()));
+    let node = || Tokens::open(dir.path(), keys(), store.clone());
+    let (one, two) = (Arc::new(node().await.unwrap()), Arc::new(node().await.unwrap()));
+    let (a, b) = tokio::join!(join_on(one, "a"), join_on(two, "b"));
+    assert_eq!(a, b, "two nodes that join the first workers at once");
+    assert!(a.len() == 32 && a.bytes().all(|byte| byte.is_ascii_hexdigit()), "{a}");
+    let other = Arc::new(open(&tempfile::tempdir().unwrap()).await.unwrap());
+    assert_ne!(join_on(other, "a").await, a);
+}

@@ -1,9 +1,10 @@
 //! Explanations of waiting jobs as data: every reason has the names of the things to change as fields, not only in
 //! text.
 
+use jobhall_engine::Config;
 use serde_json::{Value, json};
 
-use crate::server::TestServer;
+use crate::server::{TestServer, wait_until};
 
 async fn explained(hall: &TestServer, id: u64) -> (String, Value) {
     let told = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
@@ -176,4 +177,33 @@ async fn the_last_progress_of_each_attempt_is_shown_after_its_end() {
     };
     check(&hall).await;
     check(&hall.restart(jobhall_engine::Config::default()).await).await;
+}
+
+/// Takes jobs and lets their leases expire until this job has crashed.
+async fn lose(hall: &TestServer, id: u64) {
+    while hall.state(id).await != "crashed" {
+        let attempt = hall.take().await;
+        assert_eq!(hall.word(&attempt, "accept", b"").await.status, 200);
+        wait_until("its loss", async || !["accepted", "running"].contains(&hall.state(id).await.as_str()))
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_ended_by_losing_its_workers_is_told_with_what_to_do() {
+    let hall = TestServer::with(Config { lease_ms: 200, ..Config::default() }).await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    lose(&hall, id).await;
+    let why = reason(&hall, &hall.viewer, id).await;
+    assert_eq!(why["data"]["reason"], json!("too_many_lost_leases"), "{why}");
+    let fix = format!(
+        "check why its workers were lost: see `jobhall job show {id}`; run it again with `jobhall job retry {id}`"
+    );
+    assert_eq!(why["fix"], json!(fix));
+    let once = hall.submit(r#"{"type":"a","at_most_once":true}"#).await;
+    lose(&hall, once).await;
+    let why = reason(&hall, &hall.viewer, once).await;
+    assert_eq!(why["data"]["reason"], json!("at_most_once"), "{why}");
+    let fix = format!("check whether its work was done, then run it again with `jobhall job retry {once}`");
+    assert_eq!(why["fix"], json!(fix));
 }

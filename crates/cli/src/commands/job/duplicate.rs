@@ -49,17 +49,23 @@ pub fn check(context: &Context, given: Option<Duplicate>, submitted: &Submitted)
         return Ok(());
     }
     if given.is_some() {
-        context
-            .output
-            .say(&format!("note: job {id} has this key and other params; yours were not submitted"));
+        context.output.say(&note(id));
         return Ok(());
     }
-    Err(Failure::new(
-        Exit::Conflict,
-        format!("job {id} has this key and other params; yours were NOT submitted"),
-    )
-    .why("a key has at most one pending job")
-    .fix(format!("repeat with --on-duplicate {CHOICES}; see `jobhall job show {id}`")))
+    Err(refusal(id, CHOICES))
+}
+
+/// What is said about a requested join with other params.
+pub fn note(id: u64) -> String {
+    format!("note: job {id} has this key and other params; yours were not submitted")
+}
+
+/// The refusal of a join with other params; `choices` are the values of `--on-duplicate`.
+pub fn refusal(id: u64, choices: &str) -> Failure {
+    let what = format!("job {id} has this key and other params; yours were NOT submitted");
+    Failure::new(Exit::Conflict, what)
+        .why("a key has at most one pending job")
+        .fix(format!("repeat with --on-duplicate {choices}; see `jobhall job show {id}`"))
 }
 
 /// The same for many jobs; `implicit` tells for each whether it joins only because nothing else was requested.
