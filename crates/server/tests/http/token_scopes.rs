@@ -125,7 +125,7 @@ async fn audit_m1_a_sub_job_is_in_the_queue_of_its_parent_for_every_role() {
         for token in [who.as_str(), given["token"].as_str().unwrap()] {
             let elsewhere = json!({"call": "c", "job": {"type": "exec", "queue": "prod"}});
             let detail = call(&hall, token, &given, &elsewhere).await.problem(403, "forbidden");
-            assert!(detail.contains("\"prod\"") && detail.contains("queue q"), "{detail}");
+            assert!(detail.contains("\"prod\"") && detail.contains("its parent, which is q"), "{detail}");
             let call_name = format!("own-{n}-{}", token.len());
             let same = json!({"call": call_name, "job": {"type": "x", "queue": "q", "needs": "never"}});
             assert_eq!(call(&hall, token, &given, &same).await.status, 201);

@@ -147,7 +147,10 @@ async fn audit_l7_the_leases_of_a_lost_connection_end_with_the_token() {
     let mut worker = TestWorker::ready(&hall, 1).await;
     let (id, _) = accepted(&hall, &mut worker).await;
     drop(worker);
-    hall.until_no_worker().await;
+    crate::server::wait_until("the worker has no connection", async || {
+        hall.workers().await.iter().all(|worker| worker["silent_ms"].is_u64())
+    })
+    .await;
     assert_eq!(hall.state(id).await, "accepted", "its worker may return");
     hall.tokens.revoke("w");
     hall.until(id, "retrying").await;
