@@ -147,7 +147,7 @@ async fn audit_l7_the_leases_of_a_lost_connection_end_with_the_token() {
     let mut worker = TestWorker::ready(&hall, 1).await;
     let (id, _) = accepted(&hall, &mut worker).await;
     drop(worker);
-    crate::server::wait_until("the worker has no connection", async || {
+    wait_until("the worker has no connection", async || {
         hall.workers().await.iter().all(|worker| worker["silent_ms"].is_u64())
     })
     .await;

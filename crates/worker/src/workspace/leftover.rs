@@ -31,7 +31,7 @@ pub(crate) fn sweep(temporary: &Path) {
         match sweep_root(&root) {
             Ok(0) => {}
             Ok(count) => {
-                tracing::info!("removed {count} workspaces of a killed worker in {}", root.display())
+                tracing::info!("removed {count} workspaces of a killed worker in {}", root.display());
             }
             Err(error) => tracing::warn!("failed to remove workspaces in {}: {error}", root.display()),
         }
