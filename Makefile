@@ -26,7 +26,7 @@ up: ## Build everything and start a hall with a local worker on 127.0.0.1:7450
 	target/release/jobhall up
 
 .PHONY: test
-test: fmt clippy nextest python postgresql ## Everything a change must pass: format, lints, every test once, the acceptance page
+test: fmt clippy nextest python postgresql strace ## Everything a change must pass: format, lints, every test once, the acceptance page
 	$(CARGO) test --workspace --locked --doc --quiet
 	$(CARGO) run --locked --quiet -p xtask -- acceptance --check
 
@@ -36,7 +36,7 @@ check: fmt clippy deny ## Format, lints, and licences, bans and sources of the d
 	$(CARGO) deny --offline check licenses bans sources
 
 .PHONY: acceptance
-acceptance: nextest python postgresql ## Run every test and write docs/acceptance.md from the results
+acceptance: nextest python postgresql strace ## Run every test and write docs/acceptance.md from the results
 	$(CARGO) run --locked --quiet -p xtask -- acceptance
 
 .PHONY: states
@@ -128,6 +128,11 @@ postgresql:
 		{ test -x /usr/sbin/pgbouncer || command -v pgbouncer; } >/dev/null 2>&1 || \
 		{ apt-get update -qq && apt-get install -y -qq postgresql pgbouncer; } || \
 		{ echo 'PostgreSQL (14 or newer) and pgbouncer are needed to test the shared store' >&2; exit 1; }
+
+.PHONY: strace
+strace:
+	@command -v strace >/dev/null || { apt-get update -qq && apt-get install -y -qq strace; } || \
+		{ echo 'strace is needed to test failures of the disk' >&2; exit 1; }
 
 deny:
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny

@@ -8,17 +8,27 @@ use jobhall_tests::{Rig, binary, eventually, text};
 /// fails with EFBIG, for every user.
 const BLOCKS: u32 = 4_000;
 
-/// Starts a server that cannot write large files, and submits until it has failed.
-fn fails(kind: &str) {
-    let mut rig = Rig::new();
+/// A command that starts a program which cannot write large files.
+fn without_large_files() -> Command {
     let script = format!("trap '' XFSZ; ulimit -f {BLOCKS}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
-    command.arg("-c").arg(script).arg(binary()).args([
-        kind,
-        "--listen",
-        &rig.address().to_string(),
-        "--data",
-    ]);
+    command.arg("-c").arg(script);
+    command
+}
+
+/// A command that starts a program of which each thread fails to sync a file after some times. It ends as the program
+/// does.
+fn without_sync() -> Command {
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"]);
+    command.args(["-e", "inject=fsync,fdatasync:error=EIO:when=60+"]);
+    command
+}
+
+/// Starts a server by this command, and submits until it has failed.
+fn fails(mut command: Command, kind: &str) {
+    let mut rig = Rig::new();
+    command.arg(binary()).args([kind, "--listen", &rig.address().to_string(), "--data"]);
     command.arg(rig.data()).env("NO_COLOR", "1");
     rig.start_command(command);
     let params = format!("{{\"text\":\"{}\"}}", "x".repeat(100_000));
@@ -42,10 +52,15 @@ fn fails(kind: &str) {
 
 #[test]
 fn audit_m8_a_server_whose_disk_fails_ends_with_an_error() {
-    fails("server");
+    fails(without_large_files(), "server");
 }
 
 #[test]
 fn audit_m8_up_ends_with_an_error_when_its_disk_fails() {
-    fails("up");
+    fails(without_large_files(), "up");
+}
+
+#[test]
+fn audit_m8_a_server_whose_sync_fails_ends_with_an_error() {
+    fails(without_sync(), "server");
 }

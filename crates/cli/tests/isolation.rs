@@ -263,14 +263,32 @@ fn audit_m9_a_job_runs_in_a_control_group_where_one_can_be_made() {
     assert_eq!(group.contains("/hall-slot-"), possible, "{groups}");
 }
 
-/// In a user namespace that allows no further one, by a user without capabilities.
+/// Runs a command in a user namespace that allows no further one, as a user without capabilities.
+const CONFINED: [&str; 6] = [
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "sh",
+    "-c",
+    "echo 0 > /proc/sys/user/max_user_namespaces && \
+     exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" \"$@\"",
+];
+
+#[test]
+fn audit_h2_up_says_itself_that_jobs_are_not_isolated() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = wrapped_by(&CONFINED, &jobhall());
+    command.args(["up", "--log", "off", "--listen", "127.0.0.1:0", "--slots", "1", "--data"]);
+    let said = folder.path().join("said");
+    command.arg(folder.path().join("data")).stdout(Stdio::null()).stderr(File::create(&said).unwrap());
+    let hall = Worker { child: command.spawn().unwrap(), said };
+    eventually("the first text", || hall.said().contains("jobs can read the server's data on this machine"));
+}
+
 #[test]
 fn audit_h2_the_start_line_says_that_jobs_are_not_isolated() {
     let hall = Up::start(tempfile::tempdir().unwrap(), "server", &["--listen", "127.0.0.1:0"]);
-    let confine = "echo 0 > /proc/sys/user/max_user_namespaces && \
-        exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" \"$@\"";
-    let wrapped = ["unshare", "--user", "--map-root-user", "sh", "-c", confine];
-    let worker = Worker::start_by(&hall, wrapped_by(&wrapped, &jobhall()), &[], &std::env::temp_dir());
+    let worker = Worker::start_by(&hall, wrapped_by(&CONFINED, &jobhall()), &[], &std::env::temp_dir());
     let said = worker.said();
     let line = said.lines().find(|line| line.contains("jobs can read")).unwrap_or_else(|| panic!("{said}"));
     assert!(line.contains("the worker's credential (no mount namespace: "), "{line}");
@@ -332,7 +350,7 @@ fn audit_m10_workspaces_of_failed_attempts_are_kept_if_asked_for() {
     let kept = bad.trim().strip_prefix("jobhall: the workspace is kept in ").expect("a note").to_owned();
     assert_eq!(std::fs::read_to_string(Path::new(&kept).join("work/left")).unwrap(), "b\n");
     drop(worker);
-    assert!(Path::new(&kept).exists() && kept.ends_with("2-1"), "{kept}");
+    assert!(Path::new(&kept).exists() && kept.ends_with("kept-2-1"), "{kept}");
     assert_eq!(
         std::fs::read_dir(Path::new(&kept).parent().unwrap()).unwrap().count(),
         1,

@@ -16,15 +16,17 @@ use crate::app::now;
 use crate::error::ApiError;
 use crate::logs::{key, now_ms};
 use crate::stream::pipe;
-use crate::tokens::Shares;
+use crate::tokens::{Identity, Shares};
 use crate::upload::upload;
 
 /// Maximum number of concurrent uploads: each occupies a thread.
 const UPLOADS: usize = 128;
-/// The same of one attempt and of one worker with all its jobs, so that others can upload too. Workers send at most 4
-/// files of a job at once, and try again later when they are refused.
+/// The same of one attempt, of one worker with all its jobs, and of one token, so that others can upload too: an
+/// administrator's token can name many workers. Workers send at most 4 files of a job at once, and try again later when
+/// they are refused.
 const PER_ATTEMPT: usize = 8;
 const PER_WORKER: usize = 64;
+const PER_TOKEN: usize = 64;
 /// Bytes read at once.
 const PIECE: usize = 256 * 1024;
 
@@ -33,16 +35,23 @@ pub(crate) struct Artifacts {
     uploads: Semaphore,
     per_attempt: Shares<AttemptId>,
     per_worker: Shares<WorkerName>,
+    per_token: Shares<String>,
 }
 
 impl Artifacts {
     pub(crate) fn new(blobs: Arc<Blobs>) -> Artifacts {
         let (per_attempt, per_worker) = (Shares::new(PER_ATTEMPT), Shares::new(PER_WORKER));
-        Artifacts { blobs, uploads: Semaphore::new(UPLOADS), per_attempt, per_worker }
+        let (uploads, per_token) = (Semaphore::new(UPLOADS), Shares::new(PER_TOKEN));
+        Artifacts { blobs, uploads, per_attempt, per_worker, per_token }
     }
 
     /// Stores a body of an attempt as an object without a reference to it.
-    pub(crate) async fn store(&self, of: &AttemptRef, body: Body) -> Result<Stored, ApiError> {
+    pub(crate) async fn store(
+        &self,
+        who: &Identity,
+        of: &AttemptRef,
+        body: Body,
+    ) -> Result<Stored, ApiError> {
         let full = |most: usize, whose: String| {
             ApiError::new(
                 Code::Unavailable,
@@ -54,6 +63,11 @@ impl Artifacts {
             of_attempt.ok_or_else(|| full(PER_ATTEMPT, format!(" of attempt {}", of.attempt)))?;
         let of_worker = self.per_worker.take(of.worker.clone());
         let _of_worker = of_worker.ok_or_else(|| full(PER_WORKER, format!(" of worker {}", of.worker)))?;
+        // The token of a job has no id; its uploads are those of its worker.
+        let of_token = (!who.id.is_empty()).then(|| self.per_token.take(who.id.clone()));
+        if matches!(of_token, Some(None)) {
+            return Err(full(PER_TOKEN, format!(" of token {}", who.name)));
+        }
         let _place = self.uploads.try_acquire().map_err(|_| full(UPLOADS, String::new()))?;
         let (pump, mut reader) = upload(body);
         let put = self.blocking(move |blobs| blobs.objects().put(&mut reader, ARTIFACT_BYTES, now_ms()));

@@ -7,13 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobhall_core::WorkerName;
+use jobhall_core::bounds::VACANCY_SLOTS;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_engine::{Assignment, Rejected, Session, SessionEvent, SessionId, VacancyId};
 
 use crate::app::App;
 use crate::metrics::Counted;
+use crate::params::PAGE_BYTES;
 use crate::poll_sessions::PollSessions;
 use crate::tokens::TokenShare;
+
+/// Maximum number of slots that are offered at once. So many jobs with the largest params have 4 MiB.
+const ROUND: u32 = 16;
 
 /// The slots and jobs that a worker offers to take.
 pub(crate) struct Offer {
@@ -57,10 +62,14 @@ pub(crate) struct Parked {
 pub(crate) async fn park(app: &Arc<App>, offer: Offer, share: TokenShare) -> Result<Parked, Rejected> {
     let waiting = Counted::new(&app.metrics.waiting);
     let Offer { worker, abilities, accepts, slots, wait_ms } = offer;
+    if !(1..=VACANCY_SLOTS).contains(&slots) {
+        let (given, most) = (u64::from(slots), u64::from(VACANCY_SLOTS));
+        return Err(Rejected::Bound { field: "slots", given, least: 1, most });
+    }
     let text: Arc<str> = abilities.to_string().into();
     let session = app.poll_sessions.wait(&worker, abilities, accepts, slots).await?;
     let guard = Guard { poll_sessions: app.poll_sessions.clone(), session: session.id(), kept: false };
-    let vacancy = session.vacancy(slots, wait_ms).await?;
+    let vacancy = session.vacancy(round(slots), wait_ms).await?;
     let (app, abilities, _waiting, _share) = (app.clone(), text, waiting, share);
     Ok(Parked { app, session, vacancy, guard, worker, abilities, slots, _waiting, _share })
 }
@@ -103,10 +112,11 @@ async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, R
 }
 
 /// Further assignments after the first. The remaining slots are withdrawn before the response, so that every assignment
-/// is sent to the worker.
+/// is sent to the worker. What the response has no room for is not claimed: slots are offered again in rounds, as long
+/// as jobs fill them, and the last round begins before the response is full.
 async fn rest(
     session: &mut Session,
-    vacancy: VacancyId,
+    mut vacancy: VacancyId,
     first: Assignment,
     slots: u32,
 ) -> Result<Vec<Assignment>, Rejected> {
@@ -114,13 +124,32 @@ async fn rest(
     if slots == 1 {
         return Ok(assignments);
     }
-    session.end_vacancy(vacancy).await?;
-    while let Some(event) = session.next().await {
-        match event {
-            SessionEvent::Assigned(assignment) => assignments.push(*assignment),
-            SessionEvent::VacancyEnded(..) | SessionEvent::Ended => break,
-            _ => {}
+    let mut offered = round(slots);
+    loop {
+        session.end_vacancy(vacancy).await?;
+        while let Some(event) = session.next().await {
+            match event {
+                SessionEvent::Assigned(assignment) => assignments.push(*assignment),
+                SessionEvent::VacancyEnded(..) | SessionEvent::Ended => break,
+                _ => {}
+            }
         }
+        let taken = u32::try_from(assignments.len()).unwrap_or(u32::MAX);
+        if taken < offered || taken >= slots || size(&assignments) >= PAGE_BYTES {
+            return Ok(assignments);
+        }
+        let next = round(slots - taken);
+        vacancy = session.vacancy(next, 0).await?;
+        offered = taken + next;
     }
-    Ok(assignments)
+}
+
+/// The slots that are offered at once.
+fn round(slots: u32) -> u32 {
+    slots.min(ROUND)
+}
+
+/// The bytes of the params of these jobs.
+fn size(assignments: &[Assignment]) -> usize {
+    assignments.iter().map(|given| given.spec.params.as_str().len()).sum()
 }

@@ -25,7 +25,7 @@ use crate::link::{Link, instance};
 use crate::outbox::{OutboundMessage, Outbox};
 use crate::slots::Slots;
 use crate::term::Term;
-use crate::workspace::Workspaces;
+use crate::workspace::{self, Workspaces};
 use way::{News, Way};
 
 /// Maximum number of queued messages of attempts.
@@ -97,6 +97,8 @@ pub async fn run(options: WorkerOptions) -> Result<(), WorkerError> {
     let named = file.name.clone();
     let count = u64::from(file.slots.unwrap_or_else(cpus).max(1));
     let (to_loop, outbound) = mpsc::channel(OUTBOUND);
+    // Beside the work: much may be left.
+    tokio::task::spawn_blocking(|| workspace::sweep(&std::env::temp_dir()));
     let worker = Worker {
         client,
         file: Arc::new(file),

@@ -2,6 +2,7 @@
 //!
 //! The job created what is in it, so nothing of that is trusted.
 
+mod leftover;
 pub(crate) mod outputs;
 
 use std::ffi::OsStr;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::CWD;
 use rustix::process::geteuid;
 
+pub(crate) use self::leftover::sweep;
 use self::outputs::{names, open_folder};
 use crate::slots::setup::JobUser;
 
@@ -24,6 +26,11 @@ const FOLDERS: [&str; 3] = [OUTPUT, TEMPORARY, WORK];
 const OUTPUT: &str = "output";
 const TEMPORARY: &str = "tmp";
 const WORK: &str = "work";
+/// The beginning of the names of the directories of workers, and of workspaces that are kept.
+const PREFIX: &str = "jobhall-workspaces-";
+const KEPT: &str = "kept-";
+/// How many directories are made until one can be locked.
+const ROOTS: usize = 8;
 /// The mode of the directories: accessible only to the owner.
 const MODE: u32 = 0o700;
 
@@ -42,11 +49,15 @@ struct Pool {
 
 /// Removed when the last workspace in it was removed, unless one was kept.
 #[derive(Debug)]
-struct Root(PathBuf);
+struct Root {
+    path: PathBuf,
+    /// The directory itself, locked as long as the worker lives.
+    _lock: OwnedFd,
+}
 
 impl Drop for Root {
     fn drop(&mut self) {
-        let _may_not_be_empty = fs::remove_dir(&self.0);
+        let _may_not_be_empty = fs::remove_dir(&self.path);
     }
 }
 
@@ -64,7 +75,7 @@ impl Workspaces {
     pub(crate) fn take(&self, name: &str, user: Option<&JobUser>) -> io::Result<Workspace> {
         let mut pool = self.lock();
         if let Some(mut spare) = pool.spare.pop() {
-            let folder = spare.root.0.join(name);
+            let folder = spare.root.path.join(name);
             if fs::rename(&spare.folder, &folder).is_ok() {
                 spare.folder = folder;
                 return Ok(spare);
@@ -72,8 +83,8 @@ impl Workspaces {
         }
         let root = match &pool.root {
             // It may have been removed by a service that cleans up temporary files.
-            Some(root) if root.0.is_dir() => Arc::clone(root),
-            _ => Arc::clone(pool.root.insert(Arc::new(Root::new(user.is_some())?))),
+            Some(root) if root.path.is_dir() => Arc::clone(root),
+            _ => Arc::clone(pool.root.insert(Arc::new(Root::new(&std::env::temp_dir(), user.is_some())?))),
         };
         Workspace::new(root, name, user)
     }
@@ -91,17 +102,25 @@ impl Workspaces {
 }
 
 impl Root {
-    fn new(is_for_others: bool) -> io::Result<Root> {
+    /// A new directory in this one.
+    fn new(temporary: &Path, is_for_others: bool) -> io::Result<Root> {
         let mode = if is_for_others { 0o711 } else { MODE };
         let mut builder = tempfile::Builder::new();
-        builder.prefix("jobhall-workspaces-").permissions(Permissions::from_mode(mode));
-        Ok(Root(builder.tempdir()?.keep()))
+        builder.prefix(PREFIX).permissions(Permissions::from_mode(mode));
+        for _ in 0..ROOTS {
+            let path = builder.tempdir_in(temporary)?.keep();
+            // Another worker may have removed it before it was locked.
+            if let Some(_lock) = leftover::lock(&path) {
+                return Ok(Root { path, _lock });
+            }
+        }
+        Err(io::Error::other(format!("no directory could be locked in {}", temporary.display())))
     }
 }
 
 impl Workspace {
     fn new(root: Arc<Root>, name: &str, user: Option<&JobUser>) -> io::Result<Workspace> {
-        let folder = root.0.join(name);
+        let folder = root.path.join(name);
         let mut builder = DirBuilder::new();
         builder.mode(MODE);
         builder.create(&folder)?;
@@ -138,9 +157,15 @@ impl Workspace {
         self.folder.join(TEMPORARY)
     }
 
-    /// Does not remove it; returns its path.
+    /// Does not remove it; returns its path. Its new name says that no later worker removes it either.
     pub(crate) fn keep(&mut self) -> &Path {
         self.is_kept = true;
+        let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        let kept = self.root.path.join(format!("{KEPT}{name}"));
+        match fs::rename(&self.folder, &kept) {
+            Ok(()) => self.folder = kept,
+            Err(error) => tracing::warn!("failed to rename {}: {error}", self.folder.display()),
+        }
         &self.folder
     }
 
@@ -250,7 +275,7 @@ mod tests {
         assert!(all.iter().all(|folder| fs::read_dir(folder).unwrap().next().is_none()));
         fs::write(left.work().join("a"), "").unwrap();
         fs::create_dir_all(left.temporary().join("b/c")).unwrap();
-        let (folder, root) = (left.folder.clone(), left.root.0.clone());
+        let (folder, root) = (left.folder.clone(), left.root.path.clone());
         assert!(!left.is_untouched());
         drop(left);
         assert!(!folder.exists());

@@ -144,10 +144,15 @@ pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
         context.output.say(&format!("open in a browser (valid once, for ten minutes): {link}"));
     }
     context.output.say(&format!("data in {}{}", data.display(), work.text()));
-    let at = (hall.url(), listen.tls_cert.as_deref());
     let settings = &context.settings;
     let files = [args.listen.private_files(settings), listen.private_files(settings)].concat();
-    let hidden = files.into_iter().chain([data.clone()]).collect();
+    let hidden: Vec<_> = files.into_iter().chain([data.clone()]).collect();
+    if work.is_any()
+        && let Some(exposed) = super::worker::exposed(&hidden, args.job_user.as_deref()).await?
+    {
+        context.output.say(&exposed);
+    }
+    let at = (hall.url(), listen.tls_cert.as_deref());
     let local = || LocalWorker::new(at, hall.worker_token(), settings).exec(work.runs_exec);
     let local = || local().slots(args.slots).hide(hidden).job_user(args.job_user.clone());
     let mut worker = work.is_any().then(|| local().config(work.config.clone()));

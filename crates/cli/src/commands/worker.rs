@@ -137,9 +137,7 @@ fn start_line(context: &Context, args: &WorkerArgs, line: StartLine) -> Outcome<
     let (in_json, is_local) = (context.settings.log_format.value == "json", args.with_stdin);
     let StartLine { types, slots, exposed } = line;
     Ok(Box::new(move |name| {
-        let exposed = exposed.map(|why| {
-            format!("jobs can read the server's data on this machine and the worker's credential ({why})")
-        });
+        let exposed = exposed.as_deref().map(exposed_text);
         if in_json || is_local {
             tracing::info!(worker = name, server, types, slots, "connected");
             if let Some(exposed) = exposed {
@@ -153,6 +151,23 @@ fn start_line(context: &Context, args: &WorkerArgs, line: StartLine) -> Outcome<
             ));
         }
     }))
+}
+
+/// Why the jobs of a worker on this machine can read the secrets of server and worker, if they can.
+pub async fn exposed(hidden: &[PathBuf], job_user: Option<&str>) -> Outcome<Option<String>> {
+    let hidden = Some(hidden_paths(hidden.iter().cloned())?);
+    let user = job_user.map(job_user::find).transpose()?;
+    let setup = Setup { no_new_privileges: true, hidden, user, ..Setup::default() };
+    Ok(options(1, setup).await.1.map(|why| exposed_text(&why)))
+}
+
+fn exposed_text(why: &str) -> String {
+    format!("jobs can read the server's data on this machine and the worker's credential ({why})")
+}
+
+fn hidden_paths(paths: impl IntoIterator<Item = PathBuf>) -> Outcome<Hidden> {
+    Hidden::new(paths)
+        .map_err(|error| Failure::usage("failed to find what jobs must not read").why(error.to_string()))
 }
 
 /// The options of the slots and, if jobs cannot be kept from the secrets of server and worker, why.
@@ -172,8 +187,7 @@ fn setup(context: &Context, args: &WorkerArgs, file: &WorkerFile) -> Outcome<Set
     let settings = &context.settings;
     let state = args.state.clone().or_else(state_home);
     let known = [Some(settings.data.value.clone()), state, settings.token_file.clone()];
-    let hidden = Hidden::new(args.hide.iter().cloned().chain(known.into_iter().flatten()))
-        .map_err(|error| Failure::usage("failed to find what jobs must not read").why(error.to_string()))?;
+    let hidden = hidden_paths(args.hide.iter().cloned().chain(known.into_iter().flatten()))?;
     let temporary = std::env::temp_dir();
     let temporary = temporary.canonicalize().unwrap_or(temporary);
     if let Some(above) = hidden.above(&temporary) {

@@ -29,9 +29,18 @@ impl Engine {
         self.ask(move |to| TypedRequest::Hall(HallRequest::SetType { job_type, config, expected, to })).await
     }
 
-    /// All schedules, by name.
-    pub async fn schedules(&self) -> Result<Vec<ShownSchedule>, Rejected> {
-        self.ask(|to| TypedRequest::Hall(HallRequest::Schedules { to })).await
+    /// Schedules by name, after this one. See [`HallRequest::Schedules`].
+    pub async fn schedules(
+        &self,
+        after: Option<ScheduleName>,
+        limit: usize,
+    ) -> Result<Vec<ShownSchedule>, Rejected> {
+        self.ask(move |to| TypedRequest::Hall(HallRequest::Schedules { after, limit, to })).await
+    }
+
+    /// The schedule of this name.
+    pub async fn schedule(&self, name: ScheduleName) -> Result<Option<ShownSchedule>, Rejected> {
+        self.ask(move |to| TypedRequest::Hall(HallRequest::Schedule { name, to })).await
     }
 
     /// Creates, changes or removes a schedule; returns the new version. See [`HallRequest::SetSchedule`].

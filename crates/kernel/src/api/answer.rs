@@ -183,8 +183,10 @@ replies! {
     removed: Removed(u64),
     /// Types, with the revision and content of their configuration.
     types: Types(Vec<KnownType>),
-    /// All schedules, by name.
+    /// Schedules, by name.
     schedules: Schedules(Vec<ShownSchedule>),
+    /// A schedule; none if there is none of this name.
+    schedule: Schedule(Option<ShownSchedule>),
     /// All configured queues, with the revision and content of their configuration, by name.
     queue_configs: QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
     /// The server's rule for completed jobs, with its revision.

@@ -348,8 +348,18 @@ requests! {
             /// The revision that the change is based on, 0 for a type that must not exist; none overwrites any.
             expected: Option<u32>,
         } -> u32,
-        /// Return every schedule.
-        Schedules() {} -> Vec<ShownSchedule>,
+        /// Return schedules, by name.
+        Schedules() {
+            /// Start after this name; none: from the first.
+            after: Option<ScheduleName>,
+            /// Maximum number of schedules.
+            limit: usize,
+        } -> Vec<ShownSchedule>,
+        /// Return one schedule; none if there is none of this name.
+        Schedule() {
+            /// Its name.
+            name: ScheduleName,
+        } -> Option<ShownSchedule>,
         /// Create, change or remove a schedule.
         SetSchedule() {
             /// Its name.

@@ -238,9 +238,13 @@ impl Kernel {
                 let types = self.types_by_name(&names);
                 self.answer(to, Ok(types));
             }
-            HallRequest::Schedules { to } => {
-                let schedules = self.all_schedules();
+            HallRequest::Schedules { after, limit, to } => {
+                let schedules = self.schedules(after.as_ref(), limit);
                 self.answer(to, Ok(schedules));
+            }
+            HallRequest::Schedule { name, to } => {
+                let schedule = self.schedule(&name);
+                self.answer(to, Ok(schedule));
             }
             HallRequest::SetSchedule { name, config, expected, to } => {
                 self.set_schedule(name, config, expected, to, 0);

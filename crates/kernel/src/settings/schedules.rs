@@ -7,6 +7,7 @@
 mod stored;
 mod tick;
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use jobhall_core::bounds::SCHEDULES;
@@ -119,9 +120,14 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn all_schedules(&self) -> Vec<ShownSchedule> {
-        let shown = self.settings.schedules.iter().map(|(name, kept)| self.shown_schedule(name, kept));
-        shown.collect()
+    pub(crate) fn schedules(&self, after: Option<&ScheduleName>, limit: usize) -> Vec<ShownSchedule> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let known = self.settings.schedules.range::<ScheduleName, _>((from, Bound::Unbounded));
+        known.take(limit).map(|(name, kept)| self.shown_schedule(name, kept)).collect()
+    }
+
+    pub(crate) fn schedule(&self, name: &ScheduleName) -> Option<ShownSchedule> {
+        self.settings.schedules.get(name).map(|kept| self.shown_schedule(name, kept))
     }
 
     fn shown_schedule(&self, name: &ScheduleName, kept: &ScheduleState) -> ShownSchedule {

@@ -68,8 +68,8 @@ fn set(hall: &mut Hall, schedule: Schedule) -> u32 {
 }
 
 fn shown(hall: &mut Hall) -> ShownSchedule {
-    match hall.ask(Request::Schedules {}).unwrap() {
-        Answer::Schedules(mut all) => all.pop().unwrap(),
+    match hall.ask(Request::Schedule { name: name("s") }).unwrap() {
+        Answer::Schedule(shown) => shown.unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -292,7 +292,9 @@ fn versions_guard_changes_and_ticks_make_none() {
     let remove = |expected| Request::SetSchedule { name: name("s"), config: None, expected };
     assert!(hall.ask(remove(Some(1))).is_err());
     assert_eq!(hall.ask(remove(Some(2))), Ok(Answer::Rev(0)));
-    assert_eq!(hall.ask(Request::Schedules {}), Ok(Answer::Schedules(Vec::new())));
+    let all = Request::Schedules { after: None, limit: 9 };
+    assert_eq!(hall.ask(all), Ok(Answer::Schedules(Vec::new())));
+    assert_eq!(hall.ask(Request::Schedule { name: name("s") }), Ok(Answer::Schedule(None)));
     assert_eq!(hall.ask(remove(None)), Ok(Answer::Rev(0)));
     hall.pass(3 * HOUR);
     assert_eq!(made(&hall).len(), 3, "the jobs stay, and no more come");

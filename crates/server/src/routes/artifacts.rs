@@ -55,7 +55,7 @@ pub(super) async fn put(
         }
     };
     let stored = tokio::select! {
-        stored = app.artifacts.store(&of, body) => stored?,
+        stored = app.artifacts.store(&who, &of, body) => stored?,
         lost = lease_lost(&app, &of) => return Err(lost),
     };
     if let Some(expected) = expected.filter(|expected| *expected != stored.digest) {

@@ -17,7 +17,7 @@ use super::submit::{IDEMPOTENCY_KEY, idempotency_key};
 use crate::app::App;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
-use crate::{body, decode, params, to_wire};
+use crate::{audit, body, decode, params, to_wire};
 
 /// Default page size.
 const LIMIT: usize = 50;
@@ -40,8 +40,17 @@ pub(super) async fn create(
     let group = new_group(&asked)?;
     let jobs = decode::submit::jobs(&app, &who, &asked.jobs).await?;
     let (id, jobs) = app.engine.create_group(group, Submit { jobs, name }).await?;
+    app.acted(&who, "group_created", id, &created(&asked)).await;
     let shown = app.engine.group(id).await?;
     Ok(error::made(true, &address(id), &to_wire::group(&shown, &jobs)?))
+}
+
+/// What a new group is, for the audit log. Its jobs are only counted: each is a row with its owner.
+fn created(asked: &CreateGroup) -> String {
+    let CreateGroup { name, owner, tags, closed, jobs } = asked;
+    audit::change(&serde_json::json!({
+        "name": name, "owner": owner, "tags": tags, "closed": closed, "jobs": jobs.len()
+    }))
 }
 
 fn new_group(asked: &CreateGroup) -> Result<NewGroup, ApiError> {

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use crate::access::READ_WHOLE;
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
+use crate::failures::Peer;
 use crate::tokens::{Identity, SESSION_TIME};
 use crate::{audit, auth, params};
 
@@ -56,8 +57,9 @@ pub(super) async fn page(
         return Err(trouble.saying("this link has been used or has expired; `jobhall up` prints a new one"));
     };
     let cookie = cookie(&app, &request, &secret, SESSION_TIME.as_secs());
+    let from = request.extensions().get::<Peer>().map(|peer| format!("from {}", peer.0));
     drop(request);
-    app.write_down(audit::entry("admin", "browser_entered", "", String::new())).await;
+    app.write_down(audit::entry("admin", "browser_entered", "", from.unwrap_or_default())).await;
     Ok(error::see_other("/", &cookie))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderMap, Request};
+use axum::http::{HeaderMap, Request, Uri};
 use jobhall_core::{ScheduleName, Time};
 use jobhall_engine::{Rejected, ScheduleConfig, ShownSchedule};
 use jobhall_protocol as wire;
@@ -15,9 +15,13 @@ use serde::Deserialize;
 use super::versions::{ROUNDS, Wanted};
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
+use crate::params::PAGE_BYTES;
 use crate::tokens::Identity;
-use crate::{audit, body, decode, params, to_wire};
+use crate::{audit, body, decode, large, params, to_wire};
 
+/// Default page size.
+const LIMIT: usize = 500;
+const LIMIT_MOST: usize = 500;
 /// Default and maximum number of ticks in a response.
 const TICKS: u64 = 5;
 const TICKS_MAX: u64 = 100;
@@ -31,7 +35,7 @@ fn unknown(name: &ScheduleName) -> ApiError {
 }
 
 async fn find(app: &App, name: &ScheduleName) -> Result<Option<ShownSchedule>, ApiError> {
-    Ok(app.engine.schedules().await?.into_iter().find(|shown| shown.name == *name))
+    Ok(app.engine.schedule(name.clone()).await?)
 }
 
 async fn must_find(app: &App, name: &ScheduleName) -> Result<ShownSchedule, ApiError> {
@@ -46,9 +50,47 @@ fn tag(shown: &ShownSchedule) -> Result<String, ApiError> {
     Ok(format!("\"{}-{}\"", shown.version, &blake3::hash(&content).to_hex()[..8]))
 }
 
-pub(super) async fn list(State(app): State<Arc<App>>) -> Answer {
-    let items = app.engine.schedules().await?.iter().map(to_wire::schedule).collect::<Result<Vec<_>, _>>()?;
-    Ok(error::ok(&Page { items, next_cursor: None }))
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SchedulesQuery {
+    /// Page size, at most 500; default 500. A page ends earlier at 4 MiB of params.
+    limit: Option<usize>,
+    /// The `next_cursor` of the previous page.
+    cursor: Option<String>,
+}
+
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    uri: Uri,
+) -> Answer {
+    let asked: SchedulesQuery = params::query(&uri)?;
+    let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
+    let after = asked.cursor.as_deref().map(from_cursor).transpose()?;
+    // One extra schedule shows whether another page follows.
+    let mut found = app.engine.schedules(after, limit + 1).await?;
+    let fitting = fitting(&found).min(limit);
+    let more = found.len() > fitting;
+    found.truncate(fitting);
+    let next_cursor = found.last().filter(|_| more).map(|shown| format!("a{}", shown.name));
+    let items = found.iter().map(to_wire::schedule).collect::<Result<Vec<_>, _>>()?;
+    let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
+    large::hold(&app.shares, &who, error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
+}
+
+/// How many of these schedules fit on one page.
+fn fitting(found: &[ShownSchedule]) -> usize {
+    let mut bytes = 0;
+    let exceeds = |shown: &ShownSchedule| {
+        bytes += shown.config.job.params.as_str().len();
+        bytes >= PAGE_BYTES
+    };
+    found.iter().position(exceeds).map_or(found.len(), |last| last + 1)
+}
+
+fn from_cursor(text: &str) -> Result<ScheduleName, ApiError> {
+    let name = text.strip_prefix('a').and_then(|name| ScheduleName::new(name).ok());
+    name.ok_or_else(|| ApiError::bad(format!("cursor: {} is not a cursor of this list", params::shown(text))))
 }
 
 pub(super) async fn show(
@@ -125,11 +167,7 @@ pub(super) struct TicksQuery {
     n: Option<u64>,
 }
 
-pub(super) async fn ticks(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-    uri: axum::http::Uri,
-) -> Answer {
+pub(super) async fn ticks(State(app): State<Arc<App>>, Path(name): Path<String>, uri: Uri) -> Answer {
     let asked: TicksQuery = params::query(&uri)?;
     let n = asked.n.unwrap_or(TICKS);
     if !(1..=TICKS_MAX).contains(&n) {

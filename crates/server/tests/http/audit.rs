@@ -86,7 +86,10 @@ async fn audit_l9_an_entry_says_from_where_and_what_was_set() {
     let path = format!("/api/v1/jobs/{id}");
     let edit = br#"{"priority":7,"params":{"password":"hunter2"}}"#;
     assert_eq!(hall.send("PATCH", &path, &hall.admin, &[], edit).await.status, 200);
-    hall.post("/api/v1/operations", r#"{"verb":"cancel","filter":{"type":"t"}}"#).await;
+    hall.post("/api/v1/operations", r#"{"verb":"cancel","filter":{"type":"t","queue":"q7"}}"#).await;
+    let group = r#"{"name":"g","tags":["x"],"jobs":[{"type":"t","params":{"password":"hunter2"}}]}"#;
+    assert_eq!(hall.post("/api/v1/groups", group).await.status, 201);
+    hall.send("GET", &format!("/?code={}", hall.tokens.code()), "", &[], b"").await;
     hall.token(r#"{"name":"ci","role":"client","queues":["a","b"],"expires_in":"1h"}"#).await;
     let page = acts(&hall, "").await;
     let detail = |act: &str| {
@@ -99,11 +102,14 @@ async fn audit_l9_an_entry_says_from_where_and_what_was_set() {
         ("schedule_set", r#""every":"1h""#),
         ("job_edited", r#""priority":7"#),
         ("operation_started", r#""verb":"cancel""#),
+        ("operation_started", r#""filter":{"queue":"q7","type":"t"}"#),
+        ("group_created", r#""jobs":1,"name":"g","tags":["x"]"#),
         ("token_created", "queues a, b"),
     ] {
         let detail = detail(act);
         assert!(detail.starts_with("from 127.0.0.1; ") && detail.contains(change), "{act}: {detail}");
     }
+    assert_eq!(detail("browser_entered"), "from 127.0.0.1");
     assert!(detail("token_created").contains("expires "), "{}", detail("token_created"));
     assert!(!page.to_string().contains("hunter2"), "params can be secret");
 }

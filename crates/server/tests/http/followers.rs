@@ -72,6 +72,33 @@ async fn guess(from: [u8; 4], at: &str, more: &str) -> Reply {
     Reply::parse(&bytes)
 }
 
+/// Sends a request from this local address.
+async fn send_from(from: [u8; 4], at: &str, token: &str, request: &str) -> Reply {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    let mut stream = socket.connect(at.parse().unwrap()).await.unwrap();
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Length: 0\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.unwrap();
+    Reply::parse(&bytes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_l9_an_entry_has_the_address_of_the_client_of_a_follower() {
+    let Followers { hall, holder: _holder, follower: _follower } = Followers::open().await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let cancel = format!("POST /api/v1/jobs/{id}/cancel");
+    let cancelled = send_from([127, 0, 0, 9], &hall.address, &hall.client, &cancel).await;
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    let acts = hall.send("GET", "/api/v1/audit", &hall.admin, &[], b"").await.json();
+    let (act, detail) = (&acts["items"][0]["act"], acts["items"][0]["detail"].as_str().unwrap());
+    assert!(act == "job_cancelled" && detail.starts_with("from 127.0.0.9"), "{acts}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_through_a_follower_comes_back_as_the_leadership_said_it() {
     let Followers { hall, holder: _holder, follower: _follower } = Followers::open().await;

@@ -8,12 +8,14 @@
 mod actor;
 mod change;
 mod requests;
+mod status;
 mod world;
 
 use std::collections::BTreeSet;
 
 use actor::{Actor, Reads};
 use requests::Asked;
+use status::Sides;
 use world::World;
 
 use crate::server::read_until;
@@ -58,20 +60,25 @@ async fn audit_h1_m1_m2_l1_l2_l3_no_token_sees_or_changes_what_is_out_of_its_rea
 
 async fn round(seed: u64) {
     let mut world = World::build(Dice(seed)).await;
+    let mut sides = Sides::default();
     for actor in world.actors().await {
-        drive(&mut world, &actor).await;
+        drive(&mut world, &actor, &mut sides).await;
     }
+    let Sides { artifacts_shown, artifacts_hidden, schedules_shown, schedules_hidden } = sides;
+    let all = [artifacts_shown, artifacts_hidden, schedules_shown, schedules_hidden];
+    assert!(all.iter().all(|times| *times > 0), "both sides occur: {sides:?}");
 }
 
 /// Sends requests of one actor to every route and checks what they show and change.
-async fn drive(world: &mut World, actor: &Actor) {
+async fn drive(world: &mut World, actor: &Actor, sides: &mut Sides) {
     let mut seen = BTreeSet::new();
     let mut ended = BTreeSet::new();
     let mut before = world.jobs().await;
     let asked = requests::of_every_route(world, actor, &before);
     for batch in asked.chunks(BATCH) {
         for asked in batch {
-            send(world, actor, asked, &mut seen).await;
+            let status = send(world, actor, asked, &mut seen).await;
+            status::check(world, actor, asked, &before, status, sides);
         }
         let after = world.jobs().await;
         ended = change::check(actor, &before, &after, &ended, batch);
@@ -83,22 +90,24 @@ async fn drive(world: &mut World, actor: &Actor) {
     }
 }
 
-async fn send(world: &World, actor: &Actor, asked: &Asked, seen: &mut BTreeSet<String>) {
+/// Sends a request, and reads the pages that follow. Returns the first status.
+async fn send(world: &World, actor: &Actor, asked: &Asked, seen: &mut BTreeSet<String>) -> u16 {
     let headers: Vec<_> = asked.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut path = asked.path.clone();
-    // Further pages of a list are read too.
+    let (mut path, mut first) = (asked.path.clone(), None);
     for _ in 0..6 {
         let reply = world.hall.send(asked.method, &path, &actor.token, &headers, asked.body.as_bytes()).await;
         let body = String::from_utf8_lossy(&reply.body);
         assert!(reply.status < 500, "{actor}: {asked:?}: {body}");
         seen.extend(actor.check(asked, &format!("{}\n{body}", reply.head)));
         actor.check_job(asked, &reply);
+        first.get_or_insert(reply.status);
         let next = serde_json::from_str::<serde_json::Value>(&body).ok();
         let next = next.and_then(|page| page["next_cursor"].as_str().map(str::to_owned));
-        let Some(next) = next else { return };
+        let Some(next) = next else { break };
         let mark = if asked.path.contains('?') { '&' } else { '?' };
         path = format!("{}{mark}cursor={next}", asked.path);
     }
+    first.unwrap_or_default()
 }
 
 /// Reads all events up to one that the actor may see.

@@ -1,6 +1,6 @@
 //! Sub-jobs, waits and timeouts over a session, with a worker that counts its slots like the real one.
 
-use jobhall_protocol::{Encoding, Hello, SubJobState, SubmitJob, ToServer, ToWorker, Word};
+use jobhall_protocol::{Code, Encoding, Hello, SubJobState, SubmitJob, ToServer, ToWorker, Word};
 
 use crate::server::TestServer;
 use crate::worker::{Job, TestWorker};
@@ -178,5 +178,34 @@ async fn audit_m7_large_results_do_not_end_a_session() {
         }
         slot.worker.say(ToServer::Ping { n: 1 }).await;
         slot.worker.hear(|message| matches!(message, ToWorker::Pong { n: 1, .. }).then_some(())).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_m1_a_sub_job_in_another_queue_is_refused_over_a_session() {
+    for encoding in Encoding::ALL {
+        let hall = TestServer::start().await;
+        let parent = hall.submit(r#"{"type":"a","queue":"own"}"#).await;
+        let mut slot = OneSlot::new(&hall, encoding).await;
+        let job = slot.take().await;
+        let elsewhere = SubmitJob { queue: Some("prod".to_owned()), ..SubmitJob::new("a") };
+        let (attempt, lease) = (job.attempt, job.lease);
+        let call = ToServer::SubJob { attempt, lease, call: "c".to_owned(), job: Box::new(elsewhere) };
+        slot.worker.say(call).await;
+        let (code, detail) = slot
+            .worker
+            .hear(|message| match message {
+                ToWorker::Refused { to: Word::SubJob, code, detail, .. } => Some((*code, detail.clone())),
+                _ => None,
+            })
+            .await;
+        assert_eq!(code, Code::Forbidden, "{detail}");
+        let jobs = hall.get("/api/v1/jobs").await.json();
+        let ids: Vec<_> =
+            jobs["items"].as_array().unwrap().iter().map(|job| job["id"].as_u64().unwrap()).collect();
+        assert_eq!(ids, [parent], "no job was created");
+        // The session and the attempt continue, and the queue of the parent is accepted.
+        let id = slot.call(&job, "c", "1").await;
+        assert_eq!(hall.get(&format!("/api/v1/jobs/{id}")).await.json()["queue"], "own");
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Program, Output};
 
-use jobhall_worker::{Hidden, Options, Setup};
+use jobhall_worker::{Command, Hidden, Options, Setup, Slots};
 
 use crate::rig::{Marker, PROGRAM};
 
@@ -193,6 +193,34 @@ async fn audit_h2_a_slot_does_not_start_if_what_it_hides_has_moved() {
         assert_eq!(options.probe().await, Ok(()));
     }
     assert_eq!(mounts().len(), hall.mounts);
+}
+
+/// The mount namespace of a job that runs in a slot of these.
+async fn namespace_of_a_job(slots: &Slots) -> String {
+    let command = Command::new(["readlink", "/proc/self/ns/mnt"]);
+    let mut running = slots.acquire().await.run(command).await.expect("a slot");
+    let mut chunks = Vec::new();
+    while let Some(chunk) = running.next().await {
+        chunks.push(chunk);
+    }
+    running.wait().await;
+    crate::rig::text(&chunks)
+}
+
+#[tokio::test]
+async fn audit_h2_a_slot_is_isolated_once_and_not_for_each_job() {
+    let hall = Hall::new(None);
+    let slots = || {
+        let setup = Setup { hidden: Some(Hidden::new(hall.hidden()).expect("paths")), ..Setup::default() };
+        Slots::new(Options { most: 1, program: PROGRAM.into(), setup, ..Options::default() })
+    };
+    let one = slots();
+    let (first, second) = (namespace_of_a_job(&one).await, namespace_of_a_job(&one).await);
+    assert!(first.starts_with("mnt:"), "{first}");
+    assert_eq!(first, second, "the second job runs in the namespace of the slot");
+    let own = std::fs::read_link("/proc/self/ns/mnt").expect("a link");
+    assert_ne!(first.trim(), own.to_string_lossy(), "it is not that of the worker");
+    assert_ne!(first, namespace_of_a_job(&slots()).await, "another slot has its own");
 }
 
 #[test]

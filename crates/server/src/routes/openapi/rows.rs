@@ -447,7 +447,9 @@ fn tokens() -> Vec<Row> {
 fn schedules() -> Vec<Row> {
     vec![
         get("/api/v1/schedules", "listSchedules", "List schedules")
-            .gives::<Page<wire::Schedule>>("All of them"),
+            .query::<schedule::SchedulesQuery>()
+            .gives::<Page<wire::Schedule>>("A page")
+            .telling(&[("Link", "Address of the next page, with rel=\"next\"")]),
         get("/api/v1/schedules/{name}", "showSchedule", "Show a schedule")
             .headers(&[("If-None-Match", "Versions that the client has cached")])
             .gives::<wire::Schedule>("The current settings")

@@ -40,6 +40,7 @@ fn times(method: &str, route: &str) -> usize {
         ("GET", "/api/v1/jobs") => 8,
         (_, "/api/v1/attempts/{id}/jobs") => 12,
         ("GET", "/api/v1/jobs/{id}" | "/api/v1/jobs/{id}/explain") => 6,
+        ("GET", "/api/v1/jobs/{id}/artifacts/{*name}" | "/api/v1/schedules/{name}") => 6,
         (_, "/api/v1/vacancies" | "/api/v1/outcomes/{type}/{*key}") => 3,
         _ => 2,
     }
@@ -73,6 +74,14 @@ fn job<'a>(world: &mut World, actor: &Actor, jobs: &'a Jobs) -> (u64, &'a Value)
     (*id, job)
 }
 
+/// An artifact: every second one of a job within reach, if there is one.
+fn artifact(world: &mut World, actor: &Actor, jobs: &Jobs) -> (u64, String) {
+    let near = world.dice.one_in(2);
+    let is_near = |id: &u64| actor.reaches(jobs[id]["queue"].as_str().unwrap());
+    let some: Vec<_> = world.artifacts.iter().filter(|(id, _)| is_near(id) == near).cloned().collect();
+    world.dice.pick(if some.is_empty() { &world.artifacts } else { &some }).clone()
+}
+
 fn request(world: &mut World, actor: &Actor, jobs: &Jobs, method: &str, route: &str) -> Option<Asked> {
     let get = |path: String| Some(Asked::get(&path));
     let post = |path: String, body: Value| Some(Asked::new("POST", path, &body));
@@ -98,7 +107,10 @@ fn request(world: &mut World, actor: &Actor, jobs: &Jobs, method: &str, route: &
         ("GET", "/jobs/{id}/result") => get(of_job("/result")),
         ("GET", "/jobs/{id}/attempts") => get(of_job("/attempts")),
         ("GET", "/jobs/{id}/artifacts") => get(of_job("/artifacts")),
-        ("GET", "/jobs/{id}/artifacts/{*name}") => get(of_job(&format!("/artifacts/{far}1f"))),
+        ("GET", "/jobs/{id}/artifacts/{*name}") => {
+            let (id, name) = artifact(world, actor, jobs);
+            get(format!("/api/v1/jobs/{id}/artifacts/{name}"))
+        }
         ("GET", "/jobs/{id}/log") => get(of_job("/log")),
         // The stream of an open job does not end.
         ("GET", "/jobs/{id}/events") => {
@@ -126,7 +138,7 @@ fn request(world: &mut World, actor: &Actor, jobs: &Jobs, method: &str, route: &
         }
         ("POST", "/vacancies") if actor.who == Who::Holder => None,
         ("POST", "/vacancies") => post(route.to_owned(), json!({"slots": 1, "wait_s": 0})),
-        (_, path) if path.starts_with("/attempts/") => attempt(world, actor, path),
+        (_, path) if path.starts_with("/attempts/") => attempt(world, actor, jobs, path),
         ("PUT", "/outcomes/{type}/{*key}") => {
             let path = format!("/api/v1/outcomes/ext/ext-{}", world.dice.below(QUEUES.len()));
             Some(Asked::new("PUT", path, &json!({"outcome": "succeeded"})))
@@ -149,7 +161,8 @@ fn request(world: &mut World, actor: &Actor, jobs: &Jobs, method: &str, route: &
             settings(method, &path, &json!({"keep_count": 400}))
         }
         (_, "/schedules/{name}" | "/schedules/{name}/ticks" | "/schedules/{name}/run") => {
-            let path = route.replace("{name}", &format!("{far}1s"));
+            let name = world.dice.pick(&world.schedules);
+            let path = route.replace("{name}", name);
             let job = json!({"type": "shared", "queue": far, "needs": "never"});
             if method == "POST" {
                 post(path, Value::Null)
@@ -226,7 +239,7 @@ fn query(world: &mut World, jobs: &Jobs) -> String {
 }
 
 /// A message about some attempt, often with the right lease: another worker's lease is worth nothing.
-fn attempt(world: &mut World, actor: &Actor, route: &str) -> Option<Asked> {
+fn attempt(world: &mut World, actor: &Actor, jobs: &Jobs, route: &str) -> Option<Asked> {
     let mut at = world.dice.below(world.held.len());
     let is_own = |held: &TakenAttempt| held.worker == actor.token || Who::Job(held.job) == actor.who;
     if let Some(own) = world.held.iter().position(is_own).filter(|_| world.dice.one_in(2)) {
@@ -239,8 +252,15 @@ fn attempt(world: &mut World, actor: &Actor, route: &str) -> Option<Asked> {
     if world.dice.one_in(2) {
         job.insert("queue".to_owned(), QUEUES[world.dice.below(QUEUES.len())].into());
     }
+    let (other, _) = self::job(world, actor, jobs);
     let choices = ["join", "reject", "supersede", "run_again"];
-    job.insert("on_duplicate".to_owned(), (*world.dice.pick(&choices)).into());
+    let (field, value) = match world.dice.below(6) {
+        0 => ("after", json!([other])),
+        1 => ("copy_of", json!(other)),
+        2 => ("reuse", json!({"max_age": "1h"})),
+        _ => ("on_duplicate", json!(world.dice.pick(&choices))),
+    };
+    job.insert(field.to_owned(), value);
     let call = format!("call-{}", world.dice.below(1_000));
     let body = match route.rsplit('/').next() {
         Some("jobs") => json!({"call": call, "job": job}).to_string(),

@@ -1,5 +1,7 @@
 //! A hall with jobs in four queues, in every state and with every relation, within and across the queues.
 
+use std::collections::BTreeSet;
+
 use jobhall_engine::Config;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -29,6 +31,12 @@ pub struct World {
     pub dice: Dice,
     pub held: Vec<TakenAttempt>,
     pub group: u64,
+    /// The names of schedules, by queue.
+    pub schedules: Vec<String>,
+    /// The schedules that exist: actors remove and create them.
+    pub existing_schedules: BTreeSet<String>,
+    /// Jobs with the artifact of their only attempt.
+    pub artifacts: Vec<(u64, String)>,
     /// One worker token per queue.
     workers: Vec<String>,
     marks: usize,
@@ -42,7 +50,18 @@ impl World {
         let hour = 3_600_000;
         let hall = TestServer::with(Config { lease_ms: hour, accept_ms: hour, ..Config::default() }).await;
         let (workers, held) = (Vec::new(), Vec::new());
-        let mut world = World { hall, dice, held, group: 0, workers, marks: 0, _parked: Vec::new() };
+        let mut world = World {
+            hall,
+            dice,
+            held,
+            group: 0,
+            schedules: Vec::new(),
+            existing_schedules: BTreeSet::new(),
+            artifacts: Vec::new(),
+            workers,
+            marks: 0,
+            _parked: Vec::new(),
+        };
         world.settings().await;
         for queue in 0..QUEUES.len() {
             world.completed(queue).await;
@@ -112,6 +131,8 @@ impl World {
             let body = json!({"cron": "0 3 1 1 *", "job": job});
             self.admin("PUT", &format!("schedules/{schedule}"), &body).await;
             self.admin("POST", &format!("schedules/{schedule}/run"), &json!({})).await;
+            self.existing_schedules.insert(schedule.clone());
+            self.schedules.push(schedule);
         }
     }
 
@@ -137,6 +158,7 @@ impl World {
         self.word(at, "log", &log).await;
         let (name, content) = (self.mark(queue, 'f'), self.mark(queue, 'c'));
         self.word(at, &format!("artifacts/{name}"), &content).await;
+        self.artifacts.push((job, name));
         at
     }
 
