@@ -50,7 +50,7 @@ impl Customer {
     async fn submit(&mut self) {
         let jobs = [self.job(true)];
         let request = Request::Submit {
-            submit: Submit { jobs: jobs.iter().map(asked).collect::<Vec<_>>(), name: None },
+            submit: Submit { jobs: jobs.iter().map(asked).collect::<Vec<_>>(), ..Submit::default() },
         };
         self.record.sent(&request);
         match self.client.submit_many(&jobs, None).await {
@@ -80,7 +80,11 @@ impl Customer {
     async fn named(&mut self, jobs: &[SubmitJob], key: &str, body: u128) {
         let name = IdempotencyKey { scope: "admin".to_owned(), key: key.to_owned(), body };
         let request = Request::Submit {
-            submit: Submit { jobs: jobs.iter().map(asked).collect::<Vec<_>>(), name: Some(name) },
+            submit: Submit {
+                jobs: jobs.iter().map(asked).collect::<Vec<_>>(),
+                name: Some(name),
+                ..Submit::default()
+            },
         };
         self.record.sent(&request);
         loop {

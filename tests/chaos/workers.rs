@@ -217,6 +217,7 @@ impl Hand {
         let request = Request::Report {
             of: jobhall_engine::AttemptRef { worker: worker(), attempt: task.id, lease: task.lease },
             report: report.clone(),
+            records: Vec::new(),
         };
         self.record.sent(&request);
         loop {

@@ -52,16 +52,22 @@ fn a_row_that_cannot_be_a_job_is_put_aside_and_holds_up_no_other() {
     crowd.database.sql(
         "SELECT jobhall.submit('mail', key => 'k'); SELECT jobhall.submit('mail', group_id => 999);
          SELECT jobhall.submit('mail', needs => 'gpu >>> 1'); SELECT jobhall.submit('mail', after => '{12345}');
-         SELECT jobhall.submit('mail', key => 'k', on_duplicate => 'reject'); SELECT jobhall.submit('mail')",
+         SELECT jobhall.submit('mail', key => 'k', on_duplicate => 'reject'); SELECT jobhall.submit('mail');
+         SELECT jobhall.submit('build.step')",
     );
     eventually("the inbox to be empty", || crowd.database.sql("SELECT count(*) FROM jobhall.inbox") == "0");
     assert_eq!(crowd.database.sql("SELECT count(*) FROM jobhall.jobs"), "2");
     let whys = crowd.database.sql("SELECT why FROM jobhall.inbox_refused ORDER BY id");
     let whys: Vec<_> = whys.lines().collect();
-    assert_eq!(whys.len(), 4, "{whys:?}");
-    for (why, part) in
-        whys.iter().zip(["there is no group 999", "needs: ", "there is no job 12345", "held by job"])
-    {
+    assert_eq!(whys.len(), 5, "{whys:?}");
+    let parts = [
+        "there is no group 999",
+        "needs: ",
+        "there is no job 12345",
+        "held by job",
+        "build.step is reserved",
+    ];
+    for (why, part) in whys.iter().zip(parts) {
         assert!(why.contains(part), "{why}");
     }
     let said = crowd.nodes[0].said("hall");

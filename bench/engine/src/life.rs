@@ -194,7 +194,7 @@ async fn client(engine: Engine, bulk: usize, shared: Arc<Shared>) -> Result<(), 
         shared.room.acquire_many(u32::try_from(bulk)?).await?.forget();
         let first = shared.turn.fetch_add(bulk, Ordering::Relaxed);
         let jobs = (first..first + bulk).map(|turn| shared.jobs[turn % shared.jobs.len()].clone()).collect();
-        engine.submit(Submit { jobs, name: None }).await?;
+        engine.submit(Submit { jobs, ..Submit::default() }).await?;
         shared.submitted.fetch_add(bulk as u64, Ordering::Relaxed);
         if shared.way == Way::Queued {
             shared.queued.add_permits(bulk);

@@ -88,7 +88,7 @@ async fn run(
 }
 
 async fn make_group(engine: &Engine) -> Result<GroupId, Failed> {
-    let submit = Submit { jobs: Vec::new(), name: None };
+    let submit = Submit { jobs: Vec::new(), ..Submit::default() };
     Ok(engine.create_group(NewGroup::default(), submit).await?.0)
 }
 
@@ -120,7 +120,7 @@ async fn submit(
             };
             NewJob { after, ..job.clone() }
         });
-        let submitted = engine.submit(Submit { jobs: batch.collect(), name: None }).await?;
+        let submitted = engine.submit(Submit { jobs: batch.collect(), ..Submit::default() }).await?;
         made.extend(submitted.iter().map(|one| one.id));
     }
     Ok(())

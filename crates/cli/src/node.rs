@@ -16,7 +16,9 @@ use jobhall_client::{Trust, tls_config};
 use jobhall_core::{Retention, Time, WorkerName};
 use jobhall_engine::{Config, Engine, SystemClock, set_first_rule};
 use jobhall_protocol::{Node as Told, NodeRole, Timestamp};
-use jobhall_server::{ForwardTo, HallKeys, Listen, NodeSecret, Nodes, Options, Running, Server, Tokens};
+use jobhall_server::{
+    ForwardTo, HallKeys, Listen, NodeSecret, Nodes, Options, RESERVED, Running, Server, Tokens,
+};
 use jobhall_store::{Store, StoreError};
 use jobhall_store_postgres::{Database, LeaderSeen, Leadership, Node as Me, NodeSeen, Postgres};
 use tokio::runtime::Handle;
@@ -359,7 +361,7 @@ impl Monitor {
         let store: Arc<dyn Store> = store;
         let tokens = Tokens::shared(&self.data, self.keys.clone(), store.clone()).await;
         let tokens = Arc::new(tokens.map_err(|error| error.to_string())?);
-        let mut config = Config::default();
+        let mut config = Config { reserved: RESERVED, ..Config::default() };
         config.lease_ms = self.lease.unwrap_or(config.lease_ms);
         let first_rule = set_first_rule(store.as_ref()).await.map_err(|error| error.to_string())?;
         if let Some(rule) = first_rule {

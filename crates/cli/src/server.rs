@@ -10,7 +10,7 @@ use jobhall_blobs::Blobs;
 use jobhall_core::{Retention, Time};
 use jobhall_engine::{Config, Engine, SystemClock, set_first_rule};
 use jobhall_protocol::{Node, NodeRole, Timestamp};
-use jobhall_server::{Listen, Nodes, Options, Running, Server, Tokens};
+use jobhall_server::{Listen, Nodes, Options, RESERVED, Running, Server, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -56,7 +56,7 @@ impl OpenServer {
         let keys = hall_key::open_alone(&at.key_path(data))?;
         let tokens = Tokens::open(data, keys, store.clone()).await.map_err(|error| trouble(data, &error))?;
         let tokens = Arc::new(tokens);
-        let mut config = Config::default();
+        let mut config = Config { reserved: RESERVED, ..Config::default() };
         config.lease_ms = at.lease.map_or(config.lease_ms, |span| span.0);
         let first_rule = set_first_rule(store.as_ref()).await.map_err(|error| trouble(data, &error))?;
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await;

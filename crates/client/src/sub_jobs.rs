@@ -21,6 +21,14 @@ impl Client {
         self.read(&self.api(Method::POST, &["attempts", attempt, "jobs"]).json(job)?.repeatable()).await
     }
 
+    /// Submits several sub-jobs, all or nothing.
+    ///
+    /// # Errors
+    /// The server refused them or could not be reached.
+    pub async fn call_many(&self, attempt: &str, jobs: &[SubJob]) -> Result<Vec<Called>, ClientError> {
+        self.read(&self.api(Method::POST, &["attempts", attempt, "jobs"]).json(&jobs)?.repeatable()).await
+    }
+
     /// Waits for sub-jobs from inside a job; none if they have not ended within the given time.
     ///
     /// # Errors

@@ -10,6 +10,8 @@ pub const PARAMS_BYTES: usize = 256 * 1024;
 pub const VALUE_BYTES: usize = 256 * 1024;
 /// Largest value of a record, in bytes of JSON.
 pub const RECORD_BYTES: usize = 8 << 20;
+/// Maximum number of records that are written with one request.
+pub const RECORDS: usize = 10_000;
 /// Deepest nesting of a JSON document.
 pub const JSON_DEPTH: usize = 64;
 /// Longest `reason` of a failure, in bytes.

@@ -50,7 +50,8 @@ pub use id_map::{IdHash, IdMap};
 pub use job::{After, Again, Indicator, Job, JobSpec, JobStatus, NewJob, OnDuplicate, PastAttempt};
 pub use json::{Json, JsonError};
 pub use name::{
-    Key, NameError, Owner, QueueName, RecordKind, ScheduleName, Tag, TokenName, TypeName, WorkerName,
+    Application, Key, NameError, Owner, QueueName, RecordKind, Reserved, ReservedTypes, ScheduleName, Tag,
+    TokenName, TypeName, WorkerName,
 };
 pub use outcome::{DelayError, Failure, FailureError, Outcome, Report, Verdict, When};
 pub use queue_config::{QueueConfig, QueueConfigError};

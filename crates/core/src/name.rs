@@ -1,6 +1,7 @@
 //! Validated names of types, queues, workers and keys. A value of these types is within its bounds.
 
 mod as_text;
+mod reserved;
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use crate::bounds::{KEY_BYTES, NAME_BYTES, TAG_BYTES};
 
 pub(crate) use as_text::as_text;
+pub use reserved::{Application, Reserved, ReservedTypes};
 
 /// Why a text is not a valid name; includes the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,16 +94,6 @@ name!(
     /// The type of a job.
     TypeName, "type", NAME_BYTES, token
 );
-/// The prefixes of types that belong to an application. It removes the jobs of its types itself.
-const RESERVED: [&str; 3] = ["build.", "q.", "taskset."];
-
-impl TypeName {
-    /// Whether it belongs to an application.
-    pub fn is_reserved(&self) -> bool {
-        RESERVED.iter().any(|prefix| self.0.starts_with(prefix))
-    }
-}
-
 name!(
     /// The queue of a job.
     QueueName, "queue", NAME_BYTES, token
@@ -139,17 +131,6 @@ name!(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn types_with_the_prefix_of_an_application_are_reserved() {
-        let reserved = |name| TypeName::new(name).unwrap().is_reserved();
-        for name in ["q.run", "build.step", "taskset.shard"] {
-            assert!(reserved(name), "{name}");
-        }
-        for name in ["q", "queue.run", "build", "builds.x", "Build.step", "my.build.step"] {
-            assert!(!reserved(name), "{name}");
-        }
-    }
 
     #[test]
     fn a_type_is_a_token() {

@@ -73,9 +73,10 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The rule that follows from these three. For a type of an application only its own numbers count.
-    pub fn of(job_type: &TypeName, own: &TypeConfig, queue: &QueueConfig, server: Retention) -> Rule {
-        let (queue, server) = match job_type.is_reserved() {
+    /// The rule that follows from these three. For a reserved type only its own numbers count: its application removes
+    /// its jobs.
+    pub fn of(is_reserved: bool, own: &TypeConfig, queue: &QueueConfig, server: Retention) -> Rule {
+        let (queue, server) = match is_reserved {
             true => Default::default(),
             false => (queue.retention(), server),
         };
@@ -173,24 +174,22 @@ mod tests {
         let set = |keep_ms, keep_count| Retention { keep_ms, keep_count };
         let none = set(None, None);
         let (a, b, c) = (set(Some(1), None), set(Some(2), Some(20)), set(Some(3), Some(30)));
-        let of = |name: &str, own: Retention, queue: Retention, server| {
-            let name = TypeName::new(name).unwrap();
+        let of = |is_reserved: bool, own: Retention, queue: Retention, server| {
+            let name = TypeName::new("t").unwrap();
             let Retention { keep_ms, keep_count } = own;
             let own = TypeConfig { keep_ms, keep_count, ..TypeConfig::of(&name) };
             let Retention { keep_ms, keep_count } = queue;
             let queue = QueueConfig { keep_ms, keep_count, ..QueueConfig::default() };
-            let rule = Rule::of(&name, &own, &queue, server);
+            let rule = Rule::of(is_reserved, &own, &queue, server);
             (rule.keep, rule.counts_queue)
         };
-        assert_eq!(of("t", a, b, c), (set(Some(1), Some(20)), true));
-        assert_eq!(of("t", b, c, a), (b, false), "the type's number counts in all queues");
-        assert_eq!(of("t", none, none, c), (c, false));
-        assert_eq!(of("t", none, a, c), (set(Some(1), Some(30)), false));
-        assert_eq!(of("t", none, none, none), (none, false));
-        for application in ["q.run", "taskset.shard", "build.step"] {
-            assert_eq!(of(application, none, b, c), (none, false), "{application}");
-            assert_eq!(of(application, a, b, c), (a, false), "its own rule counts");
-        }
+        assert_eq!(of(false, a, b, c), (set(Some(1), Some(20)), true));
+        assert_eq!(of(false, b, c, a), (b, false), "the type's number counts in all queues");
+        assert_eq!(of(false, none, none, c), (c, false));
+        assert_eq!(of(false, none, a, c), (set(Some(1), Some(30)), false));
+        assert_eq!(of(false, none, none, none), (none, false));
+        assert_eq!(of(true, none, b, c), (none, false), "a reserved type");
+        assert_eq!(of(true, a, b, c), (a, false), "its own rule counts");
     }
 
     #[test]

@@ -193,7 +193,7 @@ impl Engine {
 
     /// Submits one job.
     pub async fn submit_one(&self, job: NewJob) -> Result<Submitted, Rejected> {
-        let submitted = self.submit(Submit { jobs: vec![job], name: None }).await?;
+        let submitted = self.submit(Submit { jobs: vec![job], ..Submit::default() }).await?;
         submitted.first().copied().ok_or_else(gone)
     }
 

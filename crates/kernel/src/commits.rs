@@ -1,5 +1,6 @@
 //! Commits: what goes to the store and to the driver, and what waits for the store.
 
+pub(crate) mod records;
 pub(crate) mod settle;
 pub(crate) mod step;
 

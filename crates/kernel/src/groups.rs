@@ -4,7 +4,7 @@
 //! ended in slices. A server that stops in between finds the mark and the jobs at its next start, and continues.
 
 pub(crate) mod membership;
-mod retry;
+pub(crate) mod retry;
 
 use jobhall_core::bounds::TAGS;
 use jobhall_core::{

@@ -27,6 +27,7 @@ use crate::api::time::Now;
 use crate::commits::Commits;
 use crate::commits::settle::Pending;
 use crate::groups::membership::Groups;
+use crate::groups::retry::GroupRetry;
 use crate::jobs::Jobs;
 use crate::jobs::ids::Ids;
 use crate::limits::Admission;
@@ -111,6 +112,10 @@ pub(crate) enum JobsRead {
     Fill(GroupId, Vec<JobId>),
     /// A group whose filling from another group was interrupted by a stop, and its members that are still to be read.
     Made(GroupId, Vec<JobId>),
+    /// The first failed member of a group that is to be retried.
+    Retry(Box<GroupRetry>),
+    /// A request for sub-jobs by names that the parent used before: these sub-jobs are completed.
+    Calls(Box<JobTask>, Vec<JobId>),
 }
 
 /// A continuation that waits for a group and its members to be read.
@@ -166,7 +171,7 @@ impl Kernel {
             admission: Admission::default(),
             groups: Groups::default(),
             relations: Relations::default(),
-            settings: Settings::default(),
+            settings: Settings::new(config.reserved),
             ids: Ids::new(config.block),
             commits: Commits::default(),
             deadlines: Deadlines::new(now, &config),
@@ -235,6 +240,8 @@ impl Kernel {
             Some(JobsRead::Joined(plan, ids)) => self.joined_read(*plan, ids, result),
             Some(JobsRead::Fill(group, ids)) => self.make_slice(group, ids, result),
             Some(JobsRead::Made(group, left)) => self.made_read(group, left, result),
+            Some(JobsRead::Retry(retry)) => self.retry_read(*retry, result),
+            Some(JobsRead::Calls(task, ids)) => self.calls_read(*task, &ids, result),
             // The kernel stopped meanwhile.
             None => {}
         }

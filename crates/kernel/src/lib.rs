@@ -33,15 +33,15 @@ mod submit;
 pub mod upkeep;
 
 pub use api::answer::{
-    Answer, AnswerVisitor, ByReply, GroupCreated, Noted, OpenedSession, Rejected, Reply, ReplyFamily, Shown,
-    TypedAnswer, Waited,
+    Answer, AnswerVisitor, ByReply, GroupCreated, Noted, OpenedSession, RecordConflict, Rejected, Reply,
+    ReplyFamily, Shown, TypedAnswer, Waited,
 };
 pub use api::config::Config;
 pub use api::effect::{Assignment, Effect, Ended, SessionId, VacancyId};
 pub use api::observer::Observer;
 pub use api::request::{
-    AttemptRef, AttemptRequest, HallRequest, IdempotencyKey, JobRequest, Request, SessionRequest, Submit,
-    TypedRequest,
+    AttemptRef, AttemptRequest, HallRequest, IdempotencyKey, JobRequest, NewRecord, NewRecordGroup, Request,
+    SessionRequest, Submit, TypedRequest,
 };
 pub use api::ticket::Ticket;
 pub use api::time::{Mono, Now};

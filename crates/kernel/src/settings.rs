@@ -1,6 +1,7 @@
 //! Settings of types, queues and schedules, and the server's rule for completed jobs.
 
 pub(crate) mod queues;
+pub(crate) mod reserved;
 pub(crate) mod retention;
 pub(crate) mod schedules;
 pub(crate) mod types;
@@ -8,7 +9,7 @@ pub(crate) mod types;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use jobhall_core::{QueueConfig, QueueName, Retention, ScheduleName, TypeConfig, TypeName};
+use jobhall_core::{QueueConfig, QueueName, Reserved, Retention, ScheduleName, TypeConfig, TypeName};
 use lru::LruCache;
 
 use schedules::ScheduleState;
@@ -21,6 +22,8 @@ const USED_TYPES: usize = 10_000;
 /// The settings in memory.
 #[derive(Debug)]
 pub(crate) struct Settings {
+    /// The types of applications.
+    reserved: Reserved,
     /// The configured types, with their revisions.
     types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     /// Types without configuration of which a job was submitted or is open. They are not stored, so that a submit cannot
@@ -35,15 +38,13 @@ pub(crate) struct Settings {
     counted_queues: usize,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        let (types, queues, schedules) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
-        let retention = (0, Retention::default());
-        Settings { types, used: LruCache::unbounded(), queues, schedules, retention, counted_queues: 0 }
-    }
-}
-
 impl Settings {
+    pub fn new(reserved: Reserved) -> Settings {
+        let (types, queues, schedules) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (used, retention) = (LruCache::unbounded(), (0, Retention::default()));
+        Settings { reserved, types, used, queues, schedules, retention, counted_queues: 0 }
+    }
+
     /// There is a job of this type.
     pub fn used(&mut self, job_type: &TypeName) {
         if self.types.contains_key(job_type) || self.used.get(job_type).is_some() {
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn audit_m5_the_least_recently_used_type_is_forgotten() {
-        let mut settings = Settings::default();
+        let mut settings = Settings::new(Reserved::default());
         settings.used(&name("old"));
         settings.used(&name("mail"));
         for n in 0..USED_TYPES - 1 {
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_first_use_does_not_replace_a_configuration() {
-        let mut settings = Settings::default();
+        let mut settings = Settings::new(Reserved::default());
         let config = TypeConfig { keep_count: Some(3), ..TypeConfig::of(&name("mail")) };
         settings.types.insert(name("mail"), (7, Arc::new(config)));
         settings.used(&name("mail"));
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn types_without_a_rule_remove_nothing() {
-        let mut settings = Settings::default();
+        let mut settings = Settings::new(Reserved::default());
         settings.used(&name("mail"));
         assert!(!settings.removes_jobs());
     }

@@ -23,6 +23,7 @@ use jobhall_store::{Change, Check, Insert, StoredIdempotencyKey, Unit};
 use crate::api::answer::{GroupCreated, Rejected};
 use crate::api::request::{HallRequest, Submit};
 use crate::api::ticket::Ticket;
+use crate::commits::records::{check_records, record_writes};
 use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::groups::Fill;
@@ -31,11 +32,11 @@ use crate::jobs::ids::IdMap;
 use crate::kernel::{HallTask, Kernel};
 use crate::matching::vacancy::Reserved;
 use crate::relations::links::external;
-use crate::relations::sub_job::Call;
+use crate::relations::sub_job::{Calls, in_places};
 use crate::settings::schedules::Tick;
 
-pub(crate) use job::check_job;
-use job::{bound, checked_once, items, keys_once};
+pub(crate) use job::{bound, check_job};
+use job::{checked_once, items, keys_once};
 use relations::{Ends, check_relations, group_created, related};
 
 /// A submit in progress, with the planned action for each job.
@@ -55,8 +56,8 @@ pub(crate) struct Plan {
     answer: Vec<Submitted>,
     /// The version of the limits under which the shares of its jobs were determined.
     limits: u64,
-    /// The sub-job call of an attempt that it answers.
-    call: Option<Call>,
+    /// The request of an attempt for sub-jobs that it answers.
+    call: Option<Calls>,
     /// The params of existing jobs that are answers; none if the job was removed meanwhile.
     joined: IdMap<JobId, Option<Json>>,
     /// Sub-jobs of other parents that it joins; they are also wanted from outside from now on.
@@ -68,6 +69,8 @@ pub(crate) struct Plan {
 pub(crate) enum ReplyTo {
     /// A caller outside the kernel.
     Ticket(Ticket<Vec<Submitted>>),
+    /// An attempt that requested sub-jobs: those that exist already, in the places of the answer.
+    Calls(Vec<Option<Submitted>>, Ticket<Vec<Submitted>>),
     /// A schedule whose setting is written with the plan.
     Schedule(Box<Tick>),
     /// A caller outside the kernel that creates this group.
@@ -104,7 +107,8 @@ enum ItemAction {
 
 impl Kernel {
     pub(crate) fn submit(&mut self, submit: Submit, to: Ticket<Vec<Submitted>>) {
-        if let Err(refused) = self.check_submit(&submit, 1) {
+        let checked = self.check_types(&submit).and_then(|()| self.check_submit(&submit, 1));
+        if let Err(refused) = checked.and_then(|()| check_records(&submit.records, false)) {
             return self.answer(to, Err(refused));
         }
         let n = submit.jobs.len();
@@ -121,7 +125,7 @@ impl Kernel {
         &mut self,
         submit: Submit,
         ids: Vec<JobId>,
-        call: Option<Call>,
+        call: Option<Calls>,
         reply_to: ReplyTo,
     ) {
         let plan = Plan::new(submit, ids, reply_to);
@@ -130,7 +134,7 @@ impl Kernel {
 
     /// Submits the jobs of ticks together with the schedule's setting.
     pub(crate) fn submit_ticks(&mut self, jobs: Vec<NewJob>, tick: Tick) {
-        let submit = Submit { jobs, name: None };
+        let submit = Submit { jobs, ..Submit::default() };
         self.hold_schedule(&tick.name);
         if let Err(refused) = self.check_submit(&submit, 1) {
             return self.ticked(tick, Err(refused));
@@ -145,7 +149,12 @@ impl Kernel {
         self.send_plan(Plan::new(submit, ids, ReplyTo::Schedule(Box::new(tick))));
     }
 
-    fn check_submit(&self, submit: &Submit, least: usize) -> Result<(), Rejected> {
+    /// Checks that whoever submits these jobs may create jobs of their types.
+    pub(crate) fn check_types(&self, submit: &Submit) -> Result<(), Rejected> {
+        submit.jobs.iter().try_for_each(|job| self.settings.check_type(submit.by, &job.job_type))
+    }
+
+    pub(crate) fn check_submit(&self, submit: &Submit, least: usize) -> Result<(), Rejected> {
         bound("jobs", submit.jobs.len(), least, bounds::SUBMIT_JOBS)?;
         if let Some(name) = &submit.name {
             bound("idempotency key length", name.key.len(), 1, bounds::SUBMIT_KEY_BYTES)?;
@@ -201,6 +210,7 @@ impl Kernel {
             checked_once(&mut unit.checks);
         }
         unit.groups.extend(plan.reply_to.group_write());
+        unit.records = record_writes(&plan.submit.records, plan.reply_to.group_id(), self.env.wall());
         if let ReplyTo::Schedule(tick) = &plan.reply_to {
             unit.settings.push(tick.write(&plan.answer));
         }
@@ -216,6 +226,7 @@ impl Kernel {
         let written = !unit.inserts.is_empty()
             || !unit.changes.is_empty()
             || !unit.groups.is_empty()
+            || !unit.records.is_empty()
             || !unit.links.is_empty();
         if !written && unit.idempotency_key.is_none() && !of_schedule {
             let answer = std::mem::take(&mut plan.answer);
@@ -226,7 +237,7 @@ impl Kernel {
 
     /// Adds the links of a plan; each is guarded by its parent being open.
     fn link(&mut self, plan: &Plan, unit: &mut Unit) {
-        let called = plan.call.iter().zip(&plan.answer).map(|(call, made)| call.to(made.id));
+        let called = plan.call.iter().flat_map(|call| call.links(plan.answer.iter().map(|made| made.id)));
         for link in called.chain(plan.wanted.iter().map(|&job| external(job))) {
             self.relations.expect_links(link.parent);
             unit.checks.push(Check::Open(link.parent));
@@ -349,7 +360,7 @@ impl Kernel {
     /// The plan is stored.
     pub(crate) fn submitted(&mut self, plan: Plan) {
         let Plan { submit, reply_to, items, moves, answer, limits, call, wanted, .. } = plan;
-        let called = answer.first().map(|made| made.id);
+        let called: Vec<_> = answer.iter().map(|made| made.id).collect();
         let (answer, filled) = (reply_to.kept(&answer), matches!(reply_to, ReplyTo::Fill(..)));
         self.group_made(&reply_to);
         for job in &submit.jobs {
@@ -395,7 +406,7 @@ impl Kernel {
             self.relations.add_link(external(job));
         }
         if let Some(call) = call {
-            self.call_settled(&call, called);
+            self.call_settled(&call, &called);
         }
     }
 
@@ -437,13 +448,16 @@ impl Kernel {
         }
         self.reply(plan.reply_to, answer);
         if let Some(call) = plan.call {
-            self.call_settled(&call, None);
+            self.call_settled(&call, &[]);
         }
     }
 
     pub(crate) fn reply(&mut self, reply_to: ReplyTo, answer: Result<Vec<Submitted>, Rejected>) {
         match reply_to {
             ReplyTo::Ticket(ticket) => self.answer(ticket, answer),
+            ReplyTo::Calls(known, ticket) => {
+                self.answer(ticket, answer.map(|made| in_places(known, made)));
+            }
             ReplyTo::Schedule(tick) => self.ticked(*tick, answer),
             ReplyTo::Group(group, ticket) | ReplyTo::Retry(group, _, ticket) => {
                 self.answer(ticket, answer.map(|kept| group_created(group.id, kept)));

@@ -162,6 +162,7 @@ impl From<Rejected> for ApiError {
     fn from(refused: Rejected) -> ApiError {
         let code = match &refused {
             Rejected::KeyHeld { .. } => Code::KeyHeld,
+            Rejected::Reserved { .. } => Code::Forbidden,
             Rejected::IdempotencyKeyReused => Code::IdempotencyKeyReused,
             Rejected::KeyTwice { .. }
             | Rejected::Circle(_)
@@ -173,6 +174,8 @@ impl From<Rejected> for ApiError {
             | Rejected::Limit(_)
             | Rejected::Delay(_)
             | Rejected::NotSubJob { .. }
+            | Rejected::CallTwice(_)
+            | Rejected::BadRecord { .. }
             | Rejected::Schedule(_)
             | Rejected::NotScheduled(_) => Code::BadRequest,
             Rejected::NoSuchJob(_) | Rejected::NoSuchGroup(_) | Rejected::NoSuchSchedule(_) => Code::NotFound,
@@ -183,6 +186,7 @@ impl From<Rejected> for ApiError {
             | Rejected::GroupOpen(_)
             | Rejected::NothingToRetry(_) => Code::Conflict,
             Rejected::Changed { .. }
+            | Rejected::RecordChanged(_)
             | Rejected::QueueChanged { .. }
             | Rejected::RetentionChanged { .. }
             | Rejected::ScheduleChanged { .. } => Code::PreconditionFailed,

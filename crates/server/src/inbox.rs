@@ -106,7 +106,11 @@ async fn submit_of(app: &App, row: &InboxRow) -> Result<Submit, Unmade> {
     let asker = Identity::new("", INBOX_SCOPE, Role::Client);
     let given = body::parse(row.body.as_bytes()).map_err(|trouble| unmade(&trouble))?;
     let job = job(app, &asker, &given).await.map_err(|trouble| unmade(&trouble))?;
-    Ok(Submit { jobs: vec![job], name: Some(named(INBOX_SCOPE, &row.id.to_string(), row.body.as_bytes())) })
+    Ok(Submit {
+        jobs: vec![job],
+        name: Some(named(INBOX_SCOPE, &row.id.to_string(), row.body.as_bytes())),
+        ..Submit::default()
+    })
 }
 
 /// A row is set aside only for an error in the row itself or in its request; any other error may be temporary.

@@ -60,6 +60,8 @@ mod tokens;
 mod upload;
 mod visibility;
 
+use jobhall_core::{Application, Reserved, ReservedTypes};
+
 pub use connections::ConnectionLimits;
 pub use forward::{ForwardTo, check_address};
 pub use forwarded_for::NodeSecret;
@@ -67,3 +69,10 @@ pub use nodes::Nodes;
 pub use server::{Listen, Options, Running, Server};
 pub use tls::{Tls, TlsError};
 pub use tokens::{Bound, EarlierKey, HallKeys, Identity, Role, TokenError, Tokens};
+
+/// The types that only the applications of the server create: queries, test suites and builds.
+pub const RESERVED: Reserved = Reserved(&[
+    ReservedTypes { application: Application("q."), retry_with: None },
+    ReservedTypes { application: Application("taskset."), retry_with: Some("jobhall test start") },
+    ReservedTypes { application: Application("build."), retry_with: Some("jobhall build retry") },
+]);

@@ -63,7 +63,7 @@ impl Sim {
                     body: u128::from(*body),
                 });
                 let jobs = self.asked_for(jobs);
-                self.call(Request::Submit { submit: Submit { jobs, name } });
+                self.call(Request::Submit { submit: Submit { jobs, name, ..Submit::default() } });
             }
             Action::Cancel(n) => {
                 self.call_on(*n, |id| Request::Cancel { id, failure: Failure::new("cancelled", "by hand") });
@@ -85,7 +85,7 @@ impl Sim {
 
     fn set_schedule(&mut self, at: usize, wish: Option<Wish>) {
         let config = wish.map(|wish| wish.config(at));
-        self.call(Request::SetSchedule { name: schedule_name(at), config, expected: None });
+        self.call(Request::SetSchedule { name: schedule_name(at), config, expected: None, by: None });
     }
 
     /// Removes the schedules, so that the run can end.

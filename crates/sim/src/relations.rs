@@ -128,7 +128,7 @@ impl Sim {
             OfGroup::Create(jobs, closed) => {
                 let jobs = self.asked_for(jobs);
                 let group = NewGroup { closed: *closed, ..NewGroup::default() };
-                self.call(Request::CreateGroup { group, submit: Submit { jobs, name: None } });
+                self.call(Request::CreateGroup { group, submit: Submit { jobs, ..Submit::default() } });
             }
             OfGroup::Close(n) => self.call_on_group(*n, |id| Request::CloseGroup { id }),
             OfGroup::Cancel(n) => {

@@ -44,15 +44,19 @@ impl Sim {
             }
             (
                 Some(Plant::ForgedReport),
-                Request::Report { of: AttemptRef { worker, attempt, lease }, report },
-            ) => Some(self.forge(Request::Report { of: AttemptRef { worker, attempt, lease }, report })),
+                Request::Report { of: AttemptRef { worker, attempt, lease }, report, .. },
+            ) => Some(self.forge(Request::Report {
+                of: AttemptRef { worker, attempt, lease },
+                report,
+                records: Vec::new(),
+            })),
             (_, request) => Some(request),
         }
     }
 
     /// Sends a stale report as the current holder's.
     fn forge(&self, request: Request) -> Request {
-        let Request::Report { of: AttemptRef { attempt, lease, worker }, report } = request else {
+        let Request::Report { of: AttemptRef { attempt, lease, worker }, report, .. } = request else {
             return request;
         };
         let row = self.vault.row(attempt.job);
@@ -66,8 +70,9 @@ impl Sim {
                     worker: held.lease.worker.clone(),
                 },
                 report,
+                records: Vec::new(),
             },
-            _ => Request::Report { of: AttemptRef { worker, attempt, lease }, report },
+            _ => Request::Report { of: AttemptRef { worker, attempt, lease }, report, records: Vec::new() },
         }
     }
 

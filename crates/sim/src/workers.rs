@@ -199,7 +199,11 @@ impl Sim {
             let mut roll = self.roll(&[22, attempt.job.get(), u64::from(attempt.claim)]);
             if roll.percent(50) && !self.calm {
                 let worker = self.workers[at].name.clone();
-                let late = Request::Report { of: AttemptRef { worker, attempt, lease }, report };
+                let late = Request::Report {
+                    of: AttemptRef { worker, attempt, lease },
+                    report,
+                    records: Vec::new(),
+                };
                 self.queue.at(self.ms + roll.within(100, 60_000), Event::Late(Box::new(late)));
             }
         }
@@ -322,8 +326,8 @@ impl Sim {
             Step::Call(_, n) => {
                 let params = self.workers[at].runs[&attempt].params.clone();
                 let task = Task { seed: self.script.seed, attempt, params: &params, calm: false };
-                let (call, job) = (format!("call {n}"), Box::new(task.sub_job(*n)));
-                let request = Request::Call { of: AttemptRef { worker, attempt, lease }, call, job };
+                let jobs = vec![(format!("call {n}"), task.sub_job(*n))];
+                let request = Request::Call { of: AttemptRef { worker, attempt, lease }, jobs, by: None };
                 self.ask_as(at, request, Purpose::Word(attempt));
             }
             Step::Wait(_) => {
@@ -345,7 +349,11 @@ impl Sim {
             }
             _ => {
                 let report = self.workers[at].runs[&attempt].report.clone();
-                let request = Request::Report { of: AttemptRef { worker, attempt, lease }, report };
+                let request = Request::Report {
+                    of: AttemptRef { worker, attempt, lease },
+                    report,
+                    records: Vec::new(),
+                };
                 self.ask_as(at, request, Purpose::Report(attempt));
                 self.worker_later(at, status, PATIENCE_MS, Step::Report(attempt));
             }
@@ -527,7 +535,7 @@ impl Sim {
             _ => return,
         };
         let (worker, lease) = (self.workers[at].name.clone(), run.lease);
-        let late = Request::Report { of: AttemptRef { worker, attempt, lease }, report };
+        let late = Request::Report { of: AttemptRef { worker, attempt, lease }, report, records: Vec::new() };
         self.queue.at(self.ms + roll.within(0, 20_000), Event::Late(Box::new(late)));
     }
 }

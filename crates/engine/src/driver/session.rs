@@ -1,13 +1,15 @@
 //! The worker's end of a session.
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{AttemptId, Indicator, JobId, LeaseId, NewJob, Report, StateName, Submitted, WorkerName};
+use jobhall_core::{
+    Application, AttemptId, Indicator, JobId, LeaseId, NewJob, Report, StateName, Submitted, WorkerName,
+};
 use tokio::sync::oneshot;
 
 use super::mailbox::{self, mailbox};
 use super::{Command, Driver, Engine, gone};
 use jobhall_kernel::{Assignment, Ended, SessionId, VacancyId};
-use jobhall_kernel::{AttemptRef, AttemptRequest, HallRequest, SessionRequest, TypedRequest};
+use jobhall_kernel::{AttemptRef, AttemptRequest, HallRequest, NewRecord, SessionRequest, TypedRequest};
 use jobhall_kernel::{Noted, OpenedSession, Rejected, Waited, WorkerChange, WorkerConfig};
 
 /// An event for a worker.
@@ -118,15 +120,27 @@ impl Engine {
 
     /// Reports the outcome of an attempt.
     pub async fn report(&self, of: AttemptRef, report: Report) -> Result<StateName, Rejected> {
-        self.ask(|to| TypedRequest::Attempt(of, AttemptRequest::Report { report, to })).await
+        self.report_with(of, report, Vec::new()).await
     }
 
-    /// Requests a sub-job. See [`AttemptRequest::Call`].
-    pub async fn call(&self, of: AttemptRef, call: String, job: NewJob) -> Result<Submitted, Rejected> {
-        let job = Box::new(job);
-        let submitted =
-            self.ask(|to| TypedRequest::Attempt(of, AttemptRequest::Call { call, job, to })).await?;
-        submitted.first().copied().ok_or_else(gone)
+    /// Reports the outcome of an attempt, and writes records in the same commit.
+    pub async fn report_with(
+        &self,
+        of: AttemptRef,
+        report: Report,
+        records: Vec<NewRecord>,
+    ) -> Result<StateName, Rejected> {
+        self.ask(|to| TypedRequest::Attempt(of, AttemptRequest::Report { report, records, to })).await
+    }
+
+    /// Requests sub-jobs, all or nothing. See [`AttemptRequest::Call`].
+    pub async fn call(
+        &self,
+        of: AttemptRef,
+        jobs: Vec<(String, NewJob)>,
+        by: Option<Application>,
+    ) -> Result<Vec<Submitted>, Rejected> {
+        self.ask(move |to| TypedRequest::Attempt(of, AttemptRequest::Call { jobs, by, to })).await
     }
 
     /// Lets an attempt wait for sub-jobs. See [`AttemptRequest::Wait`].
@@ -216,7 +230,7 @@ impl Session {
     ) -> Result<Vec<Result<StateName, Rejected>>, Rejected> {
         let request = |(attempt, lease, report)| {
             let of = self.of(attempt, lease);
-            move |to| TypedRequest::Attempt(of, AttemptRequest::Report { report, to })
+            move |to| TypedRequest::Attempt(of, AttemptRequest::Report { report, records: Vec::new(), to })
         };
         self.engine.ask_each(reports.into_iter().map(request)).await
     }

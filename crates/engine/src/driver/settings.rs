@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{QueueConfig, QueueName, Retention, ScheduleName, Submitted, TypeConfig, TypeName};
+use jobhall_core::{
+    Application, QueueConfig, QueueName, Retention, ScheduleName, Submitted, TypeConfig, TypeName,
+};
 
 use super::{Engine, gone};
 use jobhall_kernel::{HallRequest, KnownType, Rejected, TypedRequest};
@@ -49,8 +51,10 @@ impl Engine {
         name: ScheduleName,
         config: Option<Arc<ScheduleConfig>>,
         expected: Option<u32>,
+        by: Option<Application>,
     ) -> Result<u32, Rejected> {
-        self.ask(move |to| TypedRequest::Hall(HallRequest::SetSchedule { name, config, expected, to })).await
+        self.ask(move |to| TypedRequest::Hall(HallRequest::SetSchedule { name, config, expected, by, to }))
+            .await
     }
 
     /// Creates the job of a schedule now.

@@ -30,7 +30,7 @@ impl Batches {
     /// Submits so many jobs in one request, and waits until the kernel has it.
     async fn submit(&self, jobs: usize) {
         let (engine, jobs) = (self.engine.clone(), vec![job("t"); jobs]);
-        tokio::spawn(async move { engine.submit(Submit { jobs, name: None }).await });
+        tokio::spawn(async move { engine.submit(Submit { jobs, ..Submit::default() }).await });
         self.settle().await;
     }
 
@@ -136,7 +136,7 @@ async fn a_small_commit_waits_while_requests_are_pending() {
 async fn an_overview_includes_every_commit_that_the_feed_has_published() {
     let batches = Batches::begin().await;
     batches.store.end_one();
-    let submit = Submit { jobs: vec![job("t"); 200], name: None };
+    let submit = Submit { jobs: vec![job("t"); 200], ..Submit::default() };
     let jobs = batches.engine.submit(submit).await.unwrap();
     batches.submit(1_000).await;
     for job in &jobs {

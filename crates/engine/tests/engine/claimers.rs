@@ -103,7 +103,7 @@ async fn h14_a_limit_is_exact_under_32_claimers() {
     }
     for first in (0..JOBS).step_by(50) {
         let jobs = (first..first + 50).map(wanted).collect();
-        engine.submit(Submit { jobs, name: None }).await.unwrap();
+        engine.submit(Submit { jobs, ..Submit::default() }).await.unwrap();
     }
     let (mut looks, mut most) = (0, 0);
     let all_done = async {

@@ -52,7 +52,7 @@ async fn a_job_goes_from_submit_to_success_through_the_driver() {
 async fn a_change_is_answered_with_the_job_after_it() {
     let store = Arc::new(Memory::new());
     let engine = start(&store).await;
-    let submit = Submit { jobs: vec![keyed("t", "k")], name: None };
+    let submit = Submit { jobs: vec![keyed("t", "k")], ..Submit::default() };
     let (made, shown) = engine.submit_shown(submit.clone()).await.unwrap();
     assert_eq!((made.disposition, shown.job.id), (Disposition::Created, made.id));
     assert_eq!(shown, engine.show(made.id).await.unwrap());
@@ -81,7 +81,7 @@ async fn many_tasks_submit_at_once_and_each_gets_its_own_answer() {
             let engine = engine.clone();
             tokio::spawn(async move {
                 let keyed = keyed("t", &format!("k{}", n % 20));
-                engine.submit(Submit { jobs: vec![keyed, job("u")], name: None }).await.unwrap()
+                engine.submit(Submit { jobs: vec![keyed, job("u")], ..Submit::default() }).await.unwrap()
             })
         })
         .collect();

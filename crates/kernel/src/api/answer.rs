@@ -2,10 +2,12 @@
 
 use jobhall_core::limits::LimitError;
 use jobhall_core::{
-    AttemptId, DelayError, Dependency, GroupId, IllegalTransition, Indicator, Job, JobId, QueueName,
-    RetryError, ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeName, WorkerName,
+    AttemptId, DelayError, Dependency, GroupId, IllegalTransition, Indicator, Job, JobId, Key, QueueName,
+    RecordKind, RetryError, ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeName,
+    WorkerName,
 };
 use jobhall_core::{QueueConfig, Retention};
+use jobhall_store::Record;
 use thiserror::Error;
 
 use crate::api::effect::{SessionId, VacancyId};
@@ -201,6 +203,17 @@ replies! {
     noted: Noted(Noted),
 }
 
+/// A record as it is stored, which a write did not expect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordConflict {
+    /// Its kind.
+    pub kind: RecordKind,
+    /// Its key.
+    pub key: Key,
+    /// The stored record; none if it does not exist.
+    pub stored: Option<Box<Record>>,
+}
+
 /// Why the kernel rejected a request. Nothing was written, except where the variant says that this is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Rejected {
@@ -219,6 +232,32 @@ pub enum Rejected {
         first: usize,
         /// Position of the second.
         second: usize,
+    },
+    /// The type belongs to an application.
+    #[error("type {job_type} is reserved: the server itself creates jobs whose type begins with {prefix:?}{}", instead_word(*.instead))]
+    Reserved {
+        /// The type.
+        job_type: TypeName,
+        /// The prefix of the application.
+        prefix: &'static str,
+        /// The command to use instead, if there is one.
+        instead: Option<&'static str>,
+    },
+    /// Two sub-jobs of one request have the same name.
+    #[error("call {0:?} is used twice in this request")]
+    CallTwice(String),
+    /// A record has another revision than the one that its write was decided on.
+    #[error("record {kind} {key:?} was changed by someone else", kind = .0.kind, key = .0.key.as_str())]
+    RecordChanged(Box<RecordConflict>),
+    /// A record cannot be written.
+    #[error("record {kind} {:?}: {why}", .key.as_str())]
+    BadRecord {
+        /// Its kind.
+        kind: RecordKind,
+        /// Its key.
+        key: Key,
+        /// The reason.
+        why: &'static str,
     },
     /// The idempotency key was used for another request.
     #[error("this idempotency key was used for another request")]
@@ -397,6 +436,11 @@ pub enum Rejected {
     /// Other requests changed the same object repeatedly.
     #[error("too many others changed the same job at once; try again")]
     Contended,
+}
+
+/// Names the command to use instead.
+fn instead_word(instead: Option<&str>) -> String {
+    instead.map(|command| format!("; use `{command}`")).unwrap_or_default()
 }
 
 fn how_word(how: Dependency) -> &'static str {

@@ -1,5 +1,7 @@
 //! The configuration of the kernel, with its defaults.
 
+use jobhall_core::Reserved;
+
 /// The configuration of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -38,6 +40,8 @@ pub struct Config {
     pub storage_rest_ms: u64,
     /// Size of the first block of ids; later blocks are larger if ids are used quickly.
     pub block: u64,
+    /// The types that only applications create.
+    pub reserved: Reserved,
 }
 
 impl Default for Config {
@@ -60,6 +64,7 @@ impl Default for Config {
             open_groups: 1_000_000,
             storage_rest_ms: 1_000,
             block: 1_000,
+            reserved: Reserved::default(),
         }
     }
 }

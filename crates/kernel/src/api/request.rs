@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{
-    AttemptId, Failure, GroupId, Indicator, JobId, LeaseId, NewJob, QueueConfig, QueueName, Report,
-    Retention, ScheduleName, Scope, StateName, Submitted, TypeConfig, TypeName, WorkerName,
+    Application, AttemptId, Failure, GroupId, Indicator, JobId, Key, LeaseId, NewJob, QueueConfig, QueueName,
+    RecordKind, Report, Retention, ScheduleName, Scope, StateName, Submitted, TypeConfig, TypeName,
+    WorkerName,
 };
 
 use crate::api::answer::{GroupCreated, Noted, OpenedSession, Rejected, Reply, Shown, TypedAnswer, Waited};
@@ -33,12 +34,42 @@ pub struct IdempotencyKey {
 }
 
 /// One or many jobs, all or nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Submit {
     /// The jobs.
     pub jobs: Vec<NewJob>,
     /// The idempotency key, if there is one.
     pub name: Option<IdempotencyKey>,
+    /// The application that submits them; none for a user.
+    pub by: Option<Application>,
+    /// Records that are written in the same commit.
+    pub records: Vec<NewRecord>,
+}
+
+/// A record that is written with a request. The kernel adds the time, and the group that the request creates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRecord {
+    /// What it is.
+    pub kind: RecordKind,
+    /// Which one.
+    pub key: Key,
+    /// The stored rev it was decided on; 0 if the record must not exist.
+    pub expected: u32,
+    /// The group that it belongs to.
+    pub group: NewRecordGroup,
+    /// The new content as JSON; none removes the record.
+    pub value: Option<String>,
+}
+
+/// The group of a record that is written with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewRecordGroup {
+    /// As stored; none for a new record.
+    Keep,
+    /// The group that the request creates.
+    Made,
+    /// No group.
+    None,
 }
 
 /// An attempt, as its worker refers to it.
@@ -197,12 +228,13 @@ requests! {
             /// The indicators.
             indicators: Vec<Indicator>,
         } -> StateName,
-        /// Request a sub-job from an attempt, by a name that the attempt chooses.
+        /// Request sub-jobs from an attempt, all or nothing, by names that the attempt chooses.
         Call(of: AttemptRef) {
-            /// The name: a repeated request with it returns the same job unless that job has failed.
-            call: String,
-            /// The job.
-            job: Box<NewJob>,
+            /// The jobs, each with its name: a repeated request with a name returns the same job unless that job has
+            /// failed.
+            jobs: Vec<(String, NewJob)>,
+            /// The application that requests them; none for the process of a job.
+            by: Option<Application>,
         } -> Vec<Submitted>,
         /// Suspend an attempt until sub-jobs have ended. Answered when it resumes, or after this time.
         Wait(of: AttemptRef) {
@@ -217,6 +249,8 @@ requests! {
         Report(of: AttemptRef) {
             /// The outcome.
             report: Report,
+            /// Records that are written in the same commit.
+            records: Vec<NewRecord>,
         } -> StateName,
     }
 
@@ -368,6 +402,8 @@ requests! {
             config: Option<Arc<ScheduleConfig>>,
             /// The version that the change is based on, 0 for a schedule that must not exist; none overwrites any.
             expected: Option<u32>,
+            /// The application that changes it; none for a user.
+            by: Option<Application>,
         } -> u32,
         /// Create the job of a schedule now, in addition to its ticks.
         RunSchedule() {

@@ -13,6 +13,7 @@ use crate::api::answer::Rejected;
 use crate::api::effect::{Effect, SessionId};
 use crate::api::request::{AttemptRef, AttemptRequest};
 use crate::api::ticket::Ticket;
+use crate::commits::records::check_records;
 use crate::commits::settle::Pending;
 use crate::commits::step::{Then, change};
 use crate::jobs::entry::{Busy, Entry};
@@ -35,7 +36,7 @@ impl Kernel {
         }
         self.heard(id);
         match request {
-            AttemptRequest::Call { call, job, to } => self.call(task, of.attempt, call, *job, to),
+            AttemptRequest::Call { jobs, by, to } => self.call(task, of.attempt, jobs, by, to),
             AttemptRequest::Wait { jobs, wait_ms, to } => {
                 self.wait(task, of, jobs.as_deref(), wait_ms, to);
             }
@@ -51,11 +52,13 @@ impl Kernel {
                     Err(refused) => self.answer(to, Err(refused)),
                 }
             }
-            AttemptRequest::Report { report, to } => match self.decide_report(of, &report) {
-                Err(refused) => self.answer(to, Err(refused)),
-                Ok(Decision::Same) => self.answer_state(id, to),
-                Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Answer(to)),
-            },
+            AttemptRequest::Report { report, records, to } => {
+                match check_records(&records, false).and_then(|()| self.decide_report(of, &report)) {
+                    Err(refused) => self.answer(to, Err(refused)),
+                    Ok(Decision::Same) => self.answer_state(id, to),
+                    Ok(Decision::Step(step)) => self.send_step(task, *step, Then::Answer(to)),
+                }
+            }
         }
     }
 
@@ -127,7 +130,7 @@ impl Kernel {
     pub(crate) fn late_report(&mut self, task: JobTask, of: &AttemptRef, request: &AttemptRequest) {
         let id = task.id;
         let (report, to) = match request {
-            AttemptRequest::Report { report, to } => (Some(report), *to),
+            AttemptRequest::Report { report, to, .. } => (Some(report), *to),
             AttemptRequest::Started { to } => (None, *to),
             other => return self.effect(Effect::Answer(other.rejected(Rejected::LeaseLost(of.attempt)))),
         };

@@ -4,6 +4,7 @@ use jobhall_store::{CommitError, Committed, Conflict, Done};
 
 use crate::api::answer::Rejected;
 use crate::api::effect::Effect;
+use crate::commits::records::record_conflict;
 use crate::commits::step::StepPending;
 use crate::groups::GroupPending;
 use crate::jobs::load::storage;
@@ -119,11 +120,16 @@ impl Kernel {
         if let Some(job) = follow_up {
             self.ids.ended(job.id);
         }
+        // A record is decided by the caller, a job again by the kernel; the caller repeats a report whose job changed too.
+        let changed = record_conflict(task.records(), &conflicts);
         self.learn_all(conflicts);
         if let Some((next, _)) = released {
             self.make_free(next);
         }
-        self.again(task);
+        match changed {
+            Some(refused) => self.give_up(task, refused),
+            None => self.again(task),
+        }
         self.make_free(id);
     }
 
@@ -247,6 +253,11 @@ impl Kernel {
                 JobsRead::Plan(plan, _) | JobsRead::Joined(plan, _) => {
                     self.reply(plan.reply_to, Err(stopped()));
                 }
+                JobsRead::Calls(task, _) => {
+                    // A request is rejected; nothing else reads for sub-jobs.
+                    let _ = self.reject((*task).into(), stopped());
+                }
+                JobsRead::Retry(retry) => self.answer(retry.ticket, Err(stopped())),
                 JobsRead::Ends(_) | JobsRead::Fill(..) | JobsRead::Made(..) => {}
             }
         }

@@ -9,6 +9,7 @@ use jobhall_store::{Change, Insert, Unit};
 
 use crate::api::effect::Effect;
 use crate::api::ticket::Ticket;
+use crate::commits::records::record_writes;
 use crate::commits::settle::Pending;
 use crate::jobs::entry::Busy;
 use crate::kernel::{JobTask, Kernel};
@@ -88,10 +89,12 @@ impl Kernel {
         if let Some((next, _)) = &released {
             self.make_busy(*next, Busy::Unit);
         }
+        let records = record_writes(task.records(), None, self.env.wall());
         let pending = StepPending { step, spec, task, then, released, follow_up };
         let over = pending.step.status.state.is_terminal() && self.relations.has_links(id);
         let unlinked = over.then_some(id).into_iter().collect();
-        self.send(Unit { changes, inserts, unlinked, ..Unit::default() }, Pending::Step(Box::new(pending)));
+        let unit = Unit { changes, inserts, records, unlinked, ..Unit::default() };
+        self.send(unit, Pending::Step(Box::new(pending)));
     }
 
     /// The new spec after a step that changes the params.

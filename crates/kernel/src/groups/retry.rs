@@ -47,6 +47,15 @@ impl Fill {
     }
 }
 
+/// A retry of an ended group, whose members were read.
+#[derive(Debug)]
+pub(crate) struct GroupRetry {
+    old: Group,
+    name: Option<IdempotencyKey>,
+    left: VecDeque<JobId>,
+    pub ticket: Ticket<GroupCreated>,
+}
+
 impl Kernel {
     pub(crate) fn retry_group(
         &mut self,
@@ -81,8 +90,26 @@ impl Kernel {
             Ok(Some(found)) => found,
         };
         let left: VecDeque<_> = failed(&members).into();
-        if left.is_empty() {
+        let Some(&first) = left.front() else {
             return self.answer(ticket, Err(Rejected::NothingToRetry(id)));
+        };
+        let number = self.env.number();
+        let retry = GroupRetry { old, name, left, ticket };
+        self.commits.read_jobs(number, vec![first], JobsRead::Retry(Box::new(retry)));
+    }
+
+    /// Creates the new group, unless its first member belongs to an application that repeats its jobs itself.
+    pub(crate) fn retry_read(&mut self, retry: GroupRetry, found: Result<Vec<Option<Job>>, StoreError>) {
+        let GroupRetry { old, name, left, ticket } = retry;
+        let id = old.id;
+        let checked = match found {
+            Ok(found) => {
+                found.iter().flatten().try_for_each(|job| self.settings.check_retry(&job.spec.job_type))
+            }
+            Err(error) => Err(Rejected::Storage { full: false, message: error.to_string() }),
+        };
+        if let Err(refused) = checked {
+            return self.answer(ticket, Err(refused));
         }
         let Some(new) = self.take_ids(1).and_then(|ids| ids.first().copied()) else {
             self.ids.wait(HallTask::Request(HallRequest::RetryGroup { id, name, to: ticket }).into());
@@ -100,7 +127,7 @@ impl Kernel {
             ..old
         };
         let fill = Fill { left, made: IdMap::default(), ticket: Some(ticket) };
-        let submit = Submit { jobs: Vec::new(), name };
+        let submit = Submit { name, ..Submit::default() };
         let reply_to = ReplyTo::Retry(Box::new(group), Box::new(fill), ticket);
         self.send_plan(Plan::new(submit, Vec::new(), reply_to));
     }
@@ -166,7 +193,7 @@ impl Kernel {
             return self.ask_for_ids(n);
         };
         let old = old.iter().map(|job| job.id).collect();
-        let submit = Submit { jobs, name: None };
+        let submit = Submit { jobs, ..Submit::default() };
         self.send_plan(Plan::new(submit, new, ReplyTo::Fill(id, old)));
     }
 

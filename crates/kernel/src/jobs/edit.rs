@@ -10,10 +10,11 @@ use jobhall_core::{
 };
 
 use crate::api::answer::Rejected;
+use crate::api::request::JobRequest;
 use crate::api::ticket::Ticket;
 use crate::commits::step::Then;
 use crate::jobs::windows::Timed;
-use crate::kernel::{JobTask, Kernel};
+use crate::kernel::{JobTask, JobWork, Kernel};
 
 /// Changes of a job; a field that is none stays as it is. Type, key and queue never change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +69,12 @@ impl Edit {
         }
     }
 
+    /// Whether it changes only when the job runs, which is allowed for jobs of applications too.
+    fn is_about_order(&self) -> bool {
+        let Edit { priority, run_at, .. } = self;
+        *self == Edit { priority: *priority, run_at: *run_at, ..Edit::default() }
+    }
+
     fn on(&self, spec: &JobSpec) -> JobSpec {
         let Edit { params, needs, uses, avoid, windows, priority, retry, .. } = self.clone();
         let tags = self.tags.clone().map(|mut tags| {
@@ -95,7 +102,11 @@ impl Edit {
 impl Kernel {
     /// Edits an open job.
     pub(crate) fn edit(&mut self, task: JobTask, edit: Edit, to: Ticket<StateName>) {
-        match edit.check() {
+        let about_order =
+            edit.is_about_order() || matches!(task.work, JobWork::Request(JobRequest::RunNow { .. }));
+        let spec = self.jobs.get(task.id).and_then(|entry| entry.spec.as_ref()).filter(|_| !about_order);
+        let allowed = spec.map_or(Ok(()), |spec| self.settings.check_type(None, &spec.job_type));
+        match allowed.and_then(|()| edit.check()) {
             Ok(()) => self.change(task, &Event::Edit { run_at: edit.run_at }, Some(edit), to),
             Err(refused) => self.answer(to, Err(refused)),
         }

@@ -12,8 +12,12 @@ impl Kernel {
         let Some((job, _)) = self.jobs.completed(id) else {
             return self.answer(ticket, Err(Rejected::NoSuchJob(id)));
         };
-        let again = again(id, &job.spec);
-        self.submit(Submit { jobs: vec![again], name }, ticket);
+        let (again, job_type) = (again(id, &job.spec), job.spec.job_type.clone());
+        if let Err(refused) = self.settings.check_retry(&job_type) {
+            return self.answer(ticket, Err(refused));
+        }
+        let by = self.settings.application_of(&job_type);
+        self.submit(Submit { jobs: vec![again], name, by, ..Submit::default() }, ticket);
     }
 
     /// An open job cannot be retried manually.

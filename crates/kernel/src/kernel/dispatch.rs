@@ -246,8 +246,8 @@ impl Kernel {
                 let schedule = self.schedule(&name);
                 self.answer(to, Ok(schedule));
             }
-            HallRequest::SetSchedule { name, config, expected, to } => {
-                self.set_schedule(name, config, expected, to, 0);
+            HallRequest::SetSchedule { name, config, expected, by, to } => {
+                self.set_schedule(name, config, expected, by, to, 0);
             }
             HallRequest::RunSchedule { name, to } => self.run_schedule(&name, to),
             HallRequest::SetQueue { queue, config, expected, to } => {

@@ -5,7 +5,7 @@ use jobhall_core::{Failure, GroupId, JobId, LeaseId, PastAttempt, ScheduleName};
 
 use crate::api::effect::SessionId;
 use crate::api::request::{
-    AttemptRef, AttemptRequest, HallRequest, JobRequest, SessionRequest, TypedRequest,
+    AttemptRef, AttemptRequest, HallRequest, JobRequest, NewRecord, SessionRequest, TypedRequest,
 };
 use crate::groups::GroupChange;
 use crate::relations::cascade::CascadeCause;
@@ -38,13 +38,25 @@ pub(crate) struct JobTask {
     pub read: Option<Read>,
 }
 
-/// What the store returned about a job.
-#[derive(Clone, Debug)]
+impl JobTask {
+    /// The records that are written with its step.
+    pub fn records(&self) -> &[NewRecord] {
+        match &self.work {
+            JobWork::Attempt(_, AttemptRequest::Report { records, .. }) => records,
+            _ => &[],
+        }
+    }
+}
+
+/// What the store returned for a task.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Read {
     /// Whether the job exists.
     pub found: bool,
     /// Its ended attempts.
     pub past: Vec<PastAttempt>,
+    /// The completed sub-jobs that were read, and whether each has succeeded.
+    pub sub_jobs: Vec<(JobId, bool)>,
 }
 
 /// A read in progress.

@@ -1,86 +1,158 @@
 //! Sub-jobs: jobs that an attempt requests by a name it chooses. A retried parent that requests the same name joins
 //! the job if it is pending or has succeeded, and submits it again if it has not.
 
+use std::collections::BTreeSet;
+
 use jobhall_core::bounds::{CALL_BYTES, SUB_JOBS};
 use jobhall_core::{
-    AttemptId, Decision, Disposition, Event, Failure, JobId, NewJob, State, Submitted, transition,
+    After, Application, AttemptId, Decision, Disposition, Event, Failure, Job, JobId, NewJob, State,
+    Submitted, transition,
 };
-use jobhall_store::Link;
+use jobhall_store::{Link, StoreError};
 
 use crate::api::answer::Rejected;
 use crate::api::request::Submit;
 use crate::api::ticket::Ticket;
 use crate::commits::step::Then;
-use crate::kernel::{JobTask, Kernel, ROUNDS};
-use crate::submit::ReplyTo;
+use crate::kernel::{JobTask, JobsRead, Kernel};
+use crate::submit::{ReplyTo, bound};
 
-/// A call whose job is being created.
+/// A request for sub-jobs that are being created.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct Calls {
     pub attempt: AttemptId,
-    pub call: String,
+    /// The name of each job.
+    names: Vec<String>,
 }
 
-impl Call {
-    /// The link to the resulting job.
-    pub fn to(&self, job: JobId) -> Link {
-        Link { parent: self.attempt.job, call: self.call.clone(), job }
+impl Calls {
+    /// The links to the resulting jobs.
+    pub fn links(&self, jobs: impl IntoIterator<Item = JobId>) -> impl Iterator<Item = Link> {
+        let parent = self.attempt.job;
+        self.names.iter().zip(jobs).map(move |(name, job)| Link { parent, call: name.clone(), job })
     }
 }
 
+/// The answer for all names: new jobs take the places of those that were not known.
+pub(crate) fn in_places(known: Vec<Option<Submitted>>, made: Vec<Submitted>) -> Vec<Submitted> {
+    let mut made = made.into_iter();
+    known.into_iter().filter_map(|known| known.or_else(|| made.next())).collect()
+}
+
+/// A job whose dependencies by position are those of the new jobs alone; known ones are named by their ids.
+fn after_known(job: NewJob, known: &[Option<Submitted>]) -> NewJob {
+    let place = |after: &After| match *after {
+        After::Position(at) => match known.get(at).copied().flatten() {
+            Some(submitted) => After::Job(submitted.id),
+            None => After::Position(known.iter().take(at).filter(|known| known.is_none()).count()),
+        },
+        other => other,
+    };
+    NewJob { after: job.after.iter().map(place).collect(), ..job }
+}
+
+/// What became of a name that the parent has used before.
+enum Known {
+    /// The job is pending or has succeeded.
+    Answer(Submitted),
+    /// The job was not successful, or is gone.
+    Again,
+    /// It is completed and has to be read.
+    Unread(JobId),
+}
+
 impl Kernel {
-    /// Handles the request for a sub-job; for an open parent that is not busy, and by its holder.
+    /// Handles the request for sub-jobs; for an open parent that is not busy, and by its holder.
     pub(crate) fn call(
         &mut self,
         task: JobTask,
         attempt: AttemptId,
-        call: String,
-        job: NewJob,
+        jobs: Vec<(String, NewJob)>,
+        by: Option<Application>,
         to: Ticket<Vec<Submitted>>,
     ) {
         let parent = task.id;
-        if let Err(refused) = self.check_call(parent, &call) {
+        let (names, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+        let submit = Submit { jobs, by, ..Submit::default() };
+        if let Err(refused) = self.check_calls(parent, &names, &submit) {
             return self.answer(to, Err(refused));
         }
-        if self.relations.links.is_giving(parent, &call) {
+        if names.iter().any(|name| self.relations.links.is_giving(parent, name)) {
             return self.relations.links.wait(task.into());
         }
-        let submitted = |id, disposition| Ok(vec![Submitted { id, disposition }]);
-        if let Some(known) = self.relations.links.get(parent, &call) {
-            if self.jobs.contains(known) {
-                return self.answer(to, submitted(known, self.joined_by_name(known, &job)));
-            }
-            match self.jobs.completed(known) {
-                Some((job, _)) if matches!(job.status.state, State::Succeeded(_)) => {
-                    return self.answer(to, submitted(known, Disposition::Reused));
-                }
-                None if task.read.as_ref().is_none_or(|read| read.found) && task.rounds < ROUNDS => {
-                    return self.read_job(known, JobTask { rounds: task.rounds + 1, ..task });
-                }
-                Some(_) | None => {}
+        let (mut known, mut unread) = (Vec::with_capacity(names.len()), Vec::new());
+        for (name, job) in names.iter().zip(&submit.jobs) {
+            match self.relations.links.get(parent, name).map_or(Known::Again, |id| self.known(id, job, &task))
+            {
+                Known::Answer(submitted) => known.push(Some(submitted)),
+                Known::Again => known.push(None),
+                Known::Unread(id) => unread.push(id),
             }
         }
-        let submit = Submit { jobs: vec![job], name: None };
-        self.make_sub_job(submit, Call { attempt, call }, to, task);
-    }
-
-    /// How an open job answers a repeated call.
-    fn joined_by_name(&self, known: JobId, job: &NewJob) -> Disposition {
-        let spec = self.jobs.get(known).and_then(|entry| entry.spec.as_ref());
-        match spec.is_some_and(|spec| !spec.params.same_value(&job.params)) {
-            true => Disposition::JoinedOther,
-            false => Disposition::Joined,
+        if !unread.is_empty() {
+            let number = self.env.number();
+            return self.commits.read_jobs(number, unread.clone(), JobsRead::Calls(Box::new(task), unread));
         }
+        if known.iter().all(Option::is_some) {
+            return self.answer(to, Ok(in_places(known, Vec::new())));
+        }
+        let is_new = |(at, _): &(usize, _)| known[*at].is_none();
+        let names =
+            names.into_iter().enumerate().filter(|item| known[item.0].is_none()).map(|(_, name)| name);
+        let calls = Calls { attempt, names: names.collect() };
+        let jobs =
+            submit.jobs.into_iter().enumerate().filter(is_new).map(|(_, job)| after_known(job, &known));
+        let submit = Submit { jobs: jobs.collect(), by, ..Submit::default() };
+        self.make_sub_jobs(submit, calls, ReplyTo::Calls(known, to), task);
     }
 
-    fn check_call(&self, parent: JobId, call: &str) -> Result<(), Rejected> {
-        let bound = |field, given: usize, least, most: usize| {
-            let fits = (least..=most).contains(&given);
-            let [given, least, most] = [given, least, most].map(|n| n as u64);
-            if fits { Ok(()) } else { Err(Rejected::Bound { field, given, least, most }) }
+    fn known(&self, id: JobId, job: &NewJob, task: &JobTask) -> Known {
+        let answer = |disposition| Known::Answer(Submitted { id, disposition });
+        if let Some(entry) = self.jobs.get(id) {
+            let differs = entry.spec.as_ref().is_some_and(|spec| !spec.params.same_value(&job.params));
+            return answer(if differs { Disposition::JoinedOther } else { Disposition::Joined });
+        }
+        let read = task.read.as_ref().and_then(|read| read.sub_jobs.iter().find(|(read, _)| *read == id));
+        let succeeded = match (self.jobs.peek_completed(id), read) {
+            (Some((job, _)), _) => matches!(job.status.state, State::Succeeded(_)),
+            (None, Some((_, succeeded))) => *succeeded,
+            (None, None) => return Known::Unread(id),
         };
-        bound("call length", call.len(), 1, CALL_BYTES)?;
-        let new = usize::from(self.relations.links.get(parent, call).is_none());
+        if succeeded { answer(Disposition::Reused) } else { Known::Again }
+    }
+
+    /// The completed sub-jobs of a request were read.
+    pub(crate) fn calls_read(
+        &mut self,
+        task: JobTask,
+        ids: &[JobId],
+        found: Result<Vec<Option<Job>>, StoreError>,
+    ) {
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                let refused = Rejected::Storage { full: false, message: error.to_string() };
+                return self.give_up(task, refused);
+            }
+        };
+        let succeeded =
+            |job: Option<Job>| job.is_some_and(|job| matches!(job.status.state, State::Succeeded(_)));
+        let mut read = task.read.clone().unwrap_or_default();
+        read.sub_jobs.extend(ids.iter().copied().zip(found.into_iter().map(succeeded)));
+        self.enqueue(JobTask { read: Some(read), ..task });
+    }
+
+    fn check_calls(&self, parent: JobId, names: &[String], submit: &Submit) -> Result<(), Rejected> {
+        self.check_types(submit)?;
+        self.check_submit(submit, 1)?;
+        let (mut seen, mut new) = (BTreeSet::new(), 0);
+        for name in names {
+            bound("call length", name.len(), 1, CALL_BYTES)?;
+            if !seen.insert(name) {
+                return Err(Rejected::CallTwice(name.clone()));
+            }
+            new += usize::from(self.relations.links.get(parent, name).is_none());
+        }
         bound("sub-jobs", self.relations.links.count(parent) + new, 0, SUB_JOBS)?;
         let held = self.jobs.get(parent).and_then(|entry| entry.status.state().leased());
         if held.is_some_and(|held| held.stop.is_some()) {
@@ -89,25 +161,30 @@ impl Kernel {
         Ok(())
     }
 
-    fn make_sub_job(&mut self, submit: Submit, call: Call, to: Ticket<Vec<Submitted>>, task: JobTask) {
-        let Some(ids) = self.take_ids(1) else {
+    fn make_sub_jobs(&mut self, submit: Submit, calls: Calls, reply_to: ReplyTo, task: JobTask) {
+        let n = submit.jobs.len();
+        let Some(ids) = self.take_ids(n) else {
             self.ids.wait(task.into());
-            return self.ask_for_ids(1);
+            return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        self.relations.links.give(call.attempt.job, &call.call);
-        self.submit_with(submit, ids, Some(call), ReplyTo::Ticket(to));
+        for name in &calls.names {
+            self.relations.links.give(calls.attempt.job, name);
+        }
+        self.submit_with(submit, ids, Some(calls), reply_to);
     }
 
-    /// A call is finished: it resulted in this job, or failed.
-    pub(crate) fn call_settled(&mut self, call: &Call, job: Option<JobId>) {
-        let parent = call.attempt.job;
-        self.relations.links.given(parent, &call.call);
-        if let Some(job) = job {
-            self.relations.links.add(call.to(job));
-            if !self.jobs.contains(parent) {
-                self.unlink(parent);
-            }
+    /// A request for sub-jobs is finished: it resulted in these jobs, or in none if it failed.
+    pub(crate) fn call_settled(&mut self, calls: &Calls, jobs: &[JobId]) {
+        let parent = calls.attempt.job;
+        for name in &calls.names {
+            self.relations.links.given(parent, name);
+        }
+        for link in calls.links(jobs.iter().copied()) {
+            self.relations.links.add(link);
+        }
+        if !jobs.is_empty() && !self.jobs.contains(parent) {
+            self.unlink(parent);
         }
         for task in self.relations.links.take_waiting() {
             self.enqueue(task);

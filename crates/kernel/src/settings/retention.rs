@@ -40,9 +40,10 @@ impl Settings {
     /// The rule for the jobs of a type in a queue.
     pub fn rule(&self, job_type: &TypeName, queue: &QueueName) -> Rule {
         let queue = self.queues.get(queue).map(|(_, config)| config.clone()).unwrap_or_default();
+        let is_reserved = self.reserved.of(job_type).is_some();
         match self.types.get(job_type) {
-            Some((_, config)) => Rule::of(job_type, config, &queue, self.retention.1),
-            None => Rule::of(job_type, &TypeConfig::of(job_type), &queue, self.retention.1),
+            Some((_, config)) => Rule::of(is_reserved, config, &queue, self.retention.1),
+            None => Rule::of(is_reserved, &TypeConfig::of(job_type), &queue, self.retention.1),
         }
     }
 
@@ -58,7 +59,7 @@ impl Settings {
             Some(queue) => self.queues.get(queue)?.1.keep_count,
             None => {
                 let own = self.types.get(job_type).and_then(|(_, config)| config.keep_count);
-                own.or(self.retention.1.keep_count.filter(|_| !job_type.is_reserved()))
+                own.or(self.retention.1.keep_count.filter(|_| self.reserved.of(job_type).is_none()))
             }
         }
     }

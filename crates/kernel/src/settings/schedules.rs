@@ -11,7 +11,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use jobhall_core::bounds::SCHEDULES;
-use jobhall_core::{JobId, NewJob, Schedule, ScheduleName, Submitted, Time};
+use jobhall_core::{Application, JobId, NewJob, Schedule, ScheduleName, Submitted, Time};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::api::answer::Rejected;
@@ -70,6 +70,7 @@ pub(crate) struct SchedulePending {
     name: ScheduleName,
     config: Option<Arc<ScheduleConfig>>,
     expected: Option<u32>,
+    by: Option<Application>,
     /// Its new state.
     kept: Option<ScheduleState>,
     pub ticket: Ticket<u32>,
@@ -147,13 +148,17 @@ impl Kernel {
         name: ScheduleName,
         config: Option<Arc<ScheduleConfig>>,
         expected: Option<u32>,
+        by: Option<Application>,
         ticket: Ticket<u32>,
         rounds: u8,
     ) {
         let before = self.settings.schedules.get(&name);
         let version = before.map_or(0, |kept| kept.version);
+        let types =
+            before.map(|kept| &kept.config).into_iter().chain(&config).map(|config| &config.job.job_type);
+        let allowed = types.into_iter().try_for_each(|job_type| self.settings.check_type(by, job_type));
         let checked = config.as_deref().map_or(Ok(()), |config| self.check_schedule(config, version == 0));
-        if let Err(refused) = checked {
+        if let Err(refused) = allowed.and(checked) {
             return self.answer(ticket, Err(refused));
         }
         if rounds > ROUNDS {
@@ -168,7 +173,7 @@ impl Kernel {
         let rev = before.map_or(0, |kept| kept.rev);
         let kept = config.clone().map(|config| self.configured(before, config));
         let write = stored::write(&name, rev, kept.as_ref());
-        let pending = SchedulePending { name, config, expected, kept, ticket, rounds };
+        let pending = SchedulePending { name, config, expected, by, kept, ticket, rounds };
         self.send(Unit { settings: vec![write], ..Unit::default() }, Pending::Schedule(Box::new(pending)));
     }
 
@@ -224,11 +229,11 @@ impl Kernel {
     }
 
     pub(crate) fn schedule_conflicted(&mut self, pending: SchedulePending, conflicts: Vec<Conflict>) {
-        let SchedulePending { name, config, expected, ticket, rounds, .. } = pending;
+        let SchedulePending { name, config, expected, by, ticket, rounds, .. } = pending;
         if let Err(refused) = self.learn_conflicting(&name, conflicts) {
             return self.answer(ticket, Err(refused));
         }
-        self.set_schedule(name, config, expected, ticket, rounds + 1);
+        self.set_schedule(name, config, expected, by, ticket, rounds + 1);
     }
 
     /// Applies what the store returned about a schedule.
@@ -258,7 +263,9 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::NoSuchSchedule(name.clone())));
         };
         let job = NewJob { schedule: Some(name.clone()), ..kept.config.job.clone() };
-        self.submit(Submit { jobs: vec![job], name: None }, ticket);
+        // Whoever set the schedule was allowed to.
+        let by = self.settings.application_of(&job.job_type);
+        self.submit(Submit { jobs: vec![job], by, ..Submit::default() }, ticket);
     }
 }
 

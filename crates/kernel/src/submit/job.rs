@@ -8,7 +8,7 @@ use jobhall_store::Check;
 use super::{Item, ItemAction};
 use crate::api::answer::Rejected;
 
-pub(super) fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result<(), Rejected> {
+pub(crate) fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result<(), Rejected> {
     if (least..=most).contains(&given) {
         return Ok(());
     }

@@ -14,6 +14,7 @@ use super::{ItemAction, Plan, ReplyTo, bound};
 use crate::api::answer::{GroupCreated, Rejected};
 use crate::api::request::{HallRequest, Submit};
 use crate::api::ticket::Ticket;
+use crate::commits::records::check_records;
 use crate::groups::NewGroup;
 use crate::jobs::ids::IdMap;
 use crate::kernel::{HallTask, JobsRead, Kernel};
@@ -23,7 +24,7 @@ impl ReplyTo {
     fn made(&self) -> Option<&Group> {
         match self {
             ReplyTo::Group(group, _) | ReplyTo::Retry(group, ..) => Some(group),
-            ReplyTo::Ticket(_) | ReplyTo::Schedule(_) | ReplyTo::Fill(..) => None,
+            ReplyTo::Ticket(_) | ReplyTo::Calls(..) | ReplyTo::Schedule(_) | ReplyTo::Fill(..) => None,
         }
     }
 
@@ -33,6 +34,11 @@ impl ReplyTo {
     }
 
     /// The write of the group that the plan creates.
+    /// The group that is created.
+    pub fn group_id(&self) -> Option<GroupId> {
+        self.made().map(|group| group.id)
+    }
+
     pub fn group_write(&self) -> Option<GroupWrite> {
         self.made().map(|group| GroupWrite { expected: 0, group: group.clone() })
     }
@@ -67,7 +73,9 @@ impl Kernel {
 
     fn check_group(&self, group: &NewGroup, submit: &Submit) -> Result<(), Rejected> {
         group.check()?;
+        self.check_types(submit)?;
         self.check_submit(submit, 0)?;
+        check_records(&submit.records, true)?;
         if submit.jobs.iter().any(|job| job.group.is_some()) {
             let why = "jobs that are made with a group are in that group";
             return Err(Rejected::NotInGroup { field: "group", why });

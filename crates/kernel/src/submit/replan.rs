@@ -5,13 +5,17 @@ use jobhall_store::{Conflict, Setting, SettingKind};
 
 use super::{ItemAction, Plan, ReplyTo};
 use crate::api::answer::Rejected;
+use crate::commits::records::record_conflict;
 use crate::kernel::{HallTask, Kernel, ROUNDS};
 
 impl Kernel {
     pub(crate) fn submit_conflicted(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
         plan.rounds += 1;
         let rounds = plan.rounds;
+        let changed = record_conflict(&plan.submit.records, &conflicts).map(Err);
         let verdict = conflicts.into_iter().find_map(|conflict| self.replan(&mut plan, conflict));
+        // A repeated request has its answer, whatever became of its records since.
+        let verdict = verdict.or(changed);
         self.unplan(&mut plan);
         match verdict {
             Some(answer) => self.end_plan(plan, answer),

@@ -94,7 +94,8 @@ fn a_cancel_in_line_goes_before_a_vacancy() {
     let mut hall = Hall::new();
     let session = hall.worker("w", "");
     hall.hold = true;
-    let ticket = hall.ask_later(Request::Submit { submit: Submit { jobs: vec![job("t")], name: None } });
+    let ticket =
+        hall.ask_later(Request::Submit { submit: Submit { jobs: vec![job("t")], ..Submit::default() } });
     hall.let_through();
     let Some(Ok(Answer::Submitted(submitted))) = hall.answers.remove(&ticket) else { panic!("no answer") };
     let id = submitted[0].id;

@@ -64,7 +64,9 @@ fn lowered_credit_withdraws_what_was_not_used_and_keeps_what_is_on_its_way() {
     let session = hall.worker("w", "");
     credit(&mut hall, session, 4).unwrap();
     hall.hold = true;
-    hall.ask_later(Request::Submit { submit: jobhall_kernel::Submit { jobs: vec![job("t")], name: None } });
+    hall.ask_later(Request::Submit {
+        submit: jobhall_kernel::Submit { jobs: vec![job("t")], ..jobhall_kernel::Submit::default() },
+    });
     credit(&mut hall, session, 0).unwrap();
     hall.let_through();
     let crossed = hall.assignments();
@@ -106,7 +108,9 @@ fn a_withdrawn_vacancy_gets_nothing_more_and_what_crossed_stays() {
     let (session, other) = (hall.worker("w", ""), hall.worker("other", ""));
     let vacancy = hall.vacancy(session, 3);
     hall.hold = true;
-    hall.ask_later(Request::Submit { submit: jobhall_kernel::Submit { jobs: vec![job("t")], name: None } });
+    hall.ask_later(Request::Submit {
+        submit: jobhall_kernel::Submit { jobs: vec![job("t")], ..jobhall_kernel::Submit::default() },
+    });
     let theirs = Request::EndVacancy { session: other, vacancy };
     assert_eq!(hall.ask(theirs), Ok(Answer::Noted(Noted)), "no vacancy of that session");
     hall.ask(Request::EndVacancy { session, vacancy }).unwrap();

@@ -128,6 +128,7 @@ fn a_chain_and_a_fan_of_a_hundred_thousand_are_taken_along_in_slices() {
         hall.ask_later(Request::Report {
             of: AttemptRef { worker: crate::rig::worker("w"), attempt: held.attempt, lease: held.lease },
             report: failed("no"),
+            records: Vec::new(),
         });
         hall.hold = false;
         hall.let_through();
@@ -156,6 +157,7 @@ fn a_cascade_goes_on_after_a_crash_in_its_middle() {
     hall.ask_later(Request::Report {
         of: AttemptRef { worker: crate::rig::worker("w"), attempt: held.attempt, lease: held.lease },
         report: failed("no"),
+        records: Vec::new(),
     });
     // The end of the first and one slice are stored, then the hall dies.
     for _ in 0..2 {
@@ -318,7 +320,8 @@ fn a_busy_job_hears_of_an_end_when_it_is_free() {
         let c = hall.submit(NewJob { after: vec![After::Job(a)], ..again.clone() }).unwrap().id;
         let held = hall.take_one("w");
         hall.report_slowly("w", &held, end.clone());
-        let marked = hall.ask_later(Request::Submit { submit: Submit { jobs: vec![again], name: None } });
+        let marked =
+            hall.ask_later(Request::Submit { submit: Submit { jobs: vec![again], ..Submit::default() } });
         let cancelled = hall.ask_later(Request::Cancel { id: b, failure: Failure::new("cancelled", "") });
         hall.let_through();
         assert!(hall.answers[&marked].is_ok());

@@ -290,7 +290,7 @@ fn one_key_twice_in_a_submit_must_join() {
 
 fn named(key: &str, body: u128, jobs: Vec<NewJob>) -> Request {
     let name = IdempotencyKey { scope: "token-1".to_owned(), key: key.to_owned(), body };
-    Request::Submit { submit: Submit { jobs, name: Some(name) } }
+    Request::Submit { submit: Submit { jobs, name: Some(name), ..Submit::default() } }
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn a_repeated_idempotency_key_answers_alike_even_if_everything_was_joined() {
 fn h06_racing_submits_of_one_key_get_one_id() {
     let mut hall = Hall::new();
     hall.hold = true;
-    let request = || Request::Submit { submit: Submit { jobs: vec![keyed("t", "k")], name: None } };
+    let request = || Request::Submit { submit: Submit { jobs: vec![keyed("t", "k")], ..Submit::default() } };
     let tickets: Vec<_> = (0..64).map(|_| hall.ask_later(request())).collect();
     hall.let_through();
     let ids: Vec<_> = tickets

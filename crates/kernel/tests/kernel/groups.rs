@@ -13,7 +13,7 @@ use jobhall_store::{CommitError, Unit};
 
 fn create(hall: &mut Hall, closed: bool, jobs: Vec<NewJob>) -> (GroupId, Vec<Submitted>) {
     let group = NewGroup { closed, ..NewGroup::default() };
-    match hall.ask(Request::CreateGroup { group, submit: Submit { jobs, name: None } }).unwrap() {
+    match hall.ask(Request::CreateGroup { group, submit: Submit { jobs, ..Submit::default() } }).unwrap() {
         Answer::GroupCreated(GroupCreated { id, jobs }) => (id, jobs),
         other => panic!("{other:?}"),
     }
@@ -108,11 +108,11 @@ fn a_closed_or_unknown_group_takes_nothing_and_nothing_is_written() {
     assert_eq!(hall.submit(in_group(nowhere)).unwrap_err().to_string(), "there is no group 999");
     let attached = NewJob { attached: true, ..once() };
     assert_eq!(hall.submit(attached).unwrap_err().to_string(), "attached: the job is in no group");
-    let submit = Submit { jobs: vec![in_group(id)], name: None };
+    let submit = Submit { jobs: vec![in_group(id)], ..Submit::default() };
     let refused = hall.ask(Request::CreateGroup { group: NewGroup::default(), submit }).unwrap_err();
     assert_eq!(refused.to_string(), "group: jobs that are made with a group are in that group");
     let tags = (0..33).map(|n| jobhall_core::Tag::new(&format!("t{n}")).unwrap()).collect();
-    let submit = Submit { jobs: Vec::new(), name: None };
+    let submit = Submit { jobs: Vec::new(), ..Submit::default() };
     let refused = hall.ask(Request::CreateGroup { group: NewGroup { tags, ..NewGroup::default() }, submit });
     assert_eq!(refused.unwrap_err().to_string(), "tags of 33 is outside 0 to 32");
     assert_eq!(hall.store.all_jobs().len(), before);
@@ -124,9 +124,11 @@ fn a_close_that_is_on_its_way_goes_before_a_submit_that_comes_later() {
     let mut hall = Hall::new();
     let (id, _) = create(&mut hall, false, Vec::new());
     hall.hold = true;
-    let early = hall.ask_later(Request::Submit { submit: Submit { jobs: vec![in_group(id)], name: None } });
+    let early =
+        hall.ask_later(Request::Submit { submit: Submit { jobs: vec![in_group(id)], ..Submit::default() } });
     let close = hall.ask_later(Request::CloseGroup { id });
-    let late = hall.ask_later(Request::Submit { submit: Submit { jobs: vec![in_group(id)], name: None } });
+    let late =
+        hall.ask_later(Request::Submit { submit: Submit { jobs: vec![in_group(id)], ..Submit::default() } });
     hall.let_through();
     assert!(hall.answers[&early].is_ok() && hall.answers[&close].is_ok());
     assert_eq!(hall.answers[&late], Err(Rejected::GroupClosed(id)));
@@ -140,7 +142,7 @@ fn making_a_group_again_under_the_same_key_gives_the_same_group() {
     let mut hall = Hall::new();
     let ask = |body| {
         let name = IdempotencyKey { scope: "me".to_owned(), key: "k".to_owned(), body };
-        let submit = Submit { jobs: vec![once(), once()], name: Some(name) };
+        let submit = Submit { jobs: vec![once(), once()], name: Some(name), ..Submit::default() };
         Request::CreateGroup { group: NewGroup::default(), submit }
     };
     let first = hall.ask(ask(1)).unwrap();

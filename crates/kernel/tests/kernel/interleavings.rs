@@ -138,7 +138,11 @@ impl Driven {
 
 fn word(assignment: &Assignment, report: Report) -> Request {
     let Assignment { attempt, lease, .. } = *assignment;
-    Request::Report { of: AttemptRef { worker: crate::rig::worker("w"), attempt, lease }, report }
+    Request::Report {
+        of: AttemptRef { worker: crate::rig::worker("w"), attempt, lease },
+        report,
+        records: Vec::new(),
+    }
 }
 
 /// Two jobs in the hands of a worker.
@@ -194,7 +198,8 @@ fn a_submit_behind_jobs_that_end_meanwhile_is_never_left_waiting() {
         loop {
             let (hall, held) = two_leased();
             let next = JobId::new(held[1].attempt.job.get() + 1).unwrap();
-            let submit = Request::Submit { submit: Submit { jobs: vec![behind(&held)], name: None } };
+            let submit =
+                Request::Submit { submit: Submit { jobs: vec![behind(&held)], ..Submit::default() } };
             let requests = vec![word(&held[0], passed()), word(&held[1], end.clone()), submit];
             let mut driven = drive(hall, requests, next);
             driven.run(&mut orders, true);
@@ -227,7 +232,7 @@ fn a_group_ends_once_whatever_comes_first_of_its_close_its_cancel_and_its_last_m
         let mut orders = Orders::default();
         loop {
             let mut hall = Hall::new();
-            let submit = Submit { jobs: vec![job("t"); 2], name: None };
+            let submit = Submit { jobs: vec![job("t"); 2], ..Submit::default() };
             let made = hall.ask(Request::CreateGroup { group: NewGroup::default(), submit }).unwrap();
             let Answer::GroupCreated(GroupCreated { id, jobs }) = made else { panic!() };
             let session = hall.worker("w", "");
@@ -236,7 +241,7 @@ fn a_group_ends_once_whatever_comes_first_of_its_close_its_cancel_and_its_last_m
             let late = NewJob { group: Some(id), ..job("t") };
             let failure = jobhall_core::Failure::new("cancelled", "");
             let mut requests = vec![word(&held, passed())];
-            requests.push(Request::Submit { submit: Submit { jobs: vec![late], name: None } });
+            requests.push(Request::Submit { submit: Submit { jobs: vec![late], ..Submit::default() } });
             requests.push(if cancel {
                 Request::CancelGroup { id, failure }
             } else {

@@ -131,6 +131,7 @@ fn g8_lease_end_and_late_result_in_both_orders() {
     let ticket = hall.ask_later(Request::Report {
         of: AttemptRef { worker: worker("w2"), attempt, lease },
         report: passed(),
+        records: Vec::new(),
     });
     hall.pass(30_000);
     hall.let_through();
@@ -235,8 +236,9 @@ fn a_claim_that_crosses_a_disconnect_returns_uncounted() {
     let session = hall.worker("w", "");
     hall.vacancy(session, 1);
     hall.hold = true;
-    let ticket = hall
-        .ask_later(Request::Submit { submit: jobhall_kernel::Submit { jobs: vec![job("t")], name: None } });
+    let ticket = hall.ask_later(Request::Submit {
+        submit: jobhall_kernel::Submit { jobs: vec![job("t")], ..jobhall_kernel::Submit::default() },
+    });
     hall.ask_later(Request::Disconnect { session });
     hall.let_through();
     let Some(Ok(Answer::Submitted(submitted))) = hall.answers.remove(&ticket) else { panic!("no answer") };

@@ -433,7 +433,7 @@ fn a_job_that_is_handed_over_on_its_way_counts_under_limits_that_come_meanwhile(
     let config =
         Some(QueueConfig { limits: vec![at_once(1), rate(1, 3_600_000, 1)], ..QueueConfig::default() });
     hall.ask_later(Request::SetQueue { queue: queue("default"), config, expected: None });
-    let submit = |n| Request::Submit { submit: Submit { jobs: vec![job("t"); n], name: None } };
+    let submit = |n| Request::Submit { submit: Submit { jobs: vec![job("t"); n], ..Submit::default() } };
     hall.ask_later(submit(1));
     // The limits are stored, the job that was handed over before is not yet.
     let (number, units) = hall.held.remove(0);

@@ -21,6 +21,8 @@ mod limits;
 mod matching;
 mod pause;
 mod progress;
+mod records;
+mod reserved;
 mod resources;
 mod retention;
 mod rig;

@@ -466,6 +466,7 @@ fn every_reason_of_resources_is_explained() {
     let report = Request::Report {
         of: AttemptRef { worker: crate::rig::worker("small"), attempt, lease: held },
         report: passed(),
+        records: Vec::new(),
     };
     hall.ask(report).unwrap();
     let behind = submit(&mut hall, "gpu=1");

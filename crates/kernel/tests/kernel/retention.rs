@@ -34,14 +34,14 @@ fn left(hall: &Hall) -> Vec<JobId> {
 
 #[test]
 fn the_first_number_that_is_set_counts() {
-    let mut hall = Hall::new();
+    let mut hall = Hall::with(Config { reserved: crate::reserved::RESERVED, ..Config::default() });
     set_server(&mut hall, Some(HOUR), None);
     set_queue(&mut hall, "long", Some(10 * HOUR), None);
     hall.set_type("longest", |config| config.keep_ms = Some(100 * HOUR));
     let plain = complete(&mut hall, job("t"));
     let long = complete(&mut hall, in_queue("t", "long"));
     let longest = complete(&mut hall, in_queue("longest", "long"));
-    let application = complete(&mut hall, in_queue("build.step", "long"));
+    let application = crate::reserved::complete(&mut hall, in_queue("app.step", "long"));
     assert_eq!(left(&hall), [plain, long, longest, application]);
     hall.pass(3 * HOUR);
     assert_eq!(left(&hall), [long, longest, application]);
@@ -49,7 +49,7 @@ fn the_first_number_that_is_set_counts() {
     assert_eq!(left(&hall), [longest, application]);
     hall.pass(120 * HOUR);
     assert_eq!(left(&hall), [application], "only its own rule counts");
-    hall.set_type("build.step", |config| config.keep_ms = Some(HOUR));
+    hall.set_type("app.step", |config| config.keep_ms = Some(HOUR));
     hall.pass(2 * HOUR);
     assert!(left(&hall).is_empty());
 }

@@ -210,7 +210,7 @@ impl Hall {
     }
 
     pub fn submit_all(&mut self, jobs: Vec<NewJob>) -> Result<Vec<Submitted>, Rejected> {
-        match self.ask(Request::Submit { submit: Submit { jobs, name: None } })? {
+        match self.ask(Request::Submit { submit: Submit { jobs, ..Submit::default() } })? {
             Answer::Submitted(submitted) => Ok(submitted),
             other => panic!("{other:?}"),
         }
@@ -326,14 +326,22 @@ impl Hall {
         report: Report,
     ) -> Result<Answer, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
-        self.ask(Request::Report { of: AttemptRef { worker: worker(name), attempt, lease }, report })
+        self.ask(Request::Report {
+            of: AttemptRef { worker: worker(name), attempt, lease },
+            report,
+            records: Vec::new(),
+        })
     }
 
     /// The end of an attempt is stored; whatever follows from it is decided and held back.
     pub fn report_slowly(&mut self, name: &str, assignment: &Assignment, report: Report) {
         let Assignment { attempt, lease, .. } = *assignment;
         self.hold = true;
-        self.ask_later(Request::Report { of: AttemptRef { worker: worker(name), attempt, lease }, report });
+        self.ask_later(Request::Report {
+            of: AttemptRef { worker: worker(name), attempt, lease },
+            report,
+            records: Vec::new(),
+        });
         let (number, units) = self.held.remove(0);
         self.commit(number, units);
         self.pump();
@@ -357,8 +365,8 @@ impl Hall {
         job: NewJob,
     ) -> Result<Submitted, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
-        let (worker, call, job) = (worker(name), call.to_owned(), Box::new(job));
-        match self.ask(Request::Call { of: AttemptRef { worker, attempt, lease }, call, job })? {
+        let (worker, jobs) = (worker(name), vec![(call.to_owned(), job)]);
+        match self.ask(Request::Call { of: AttemptRef { worker, attempt, lease }, jobs, by: None })? {
             Answer::Submitted(submitted) => Ok(submitted[0]),
             other => panic!("{other:?}"),
         }
@@ -386,7 +394,11 @@ impl Hall {
     /// The same without waiting for the answer.
     pub fn report_later(&mut self, name: &str, assignment: &Assignment, report: Report) -> u64 {
         let Assignment { attempt, lease, .. } = *assignment;
-        self.ask_later(Request::Report { of: AttemptRef { worker: worker(name), attempt, lease }, report })
+        self.ask_later(Request::Report {
+            of: AttemptRef { worker: worker(name), attempt, lease },
+            report,
+            records: Vec::new(),
+        })
     }
 
     pub fn show(&mut self, id: JobId) -> Shown {

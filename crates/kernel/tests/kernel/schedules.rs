@@ -35,7 +35,7 @@ fn hall_with(config: Config) -> Hall {
     hall
 }
 
-fn hourly() -> Schedule {
+pub fn hourly() -> Schedule {
     Schedule {
         when: Rhythm::Cron(Cron::parse("@hourly").unwrap()),
         zone: Zone::default(),
@@ -57,7 +57,7 @@ fn set_as(
     expected: Option<u32>,
 ) -> Result<Answer, Rejected> {
     let config = Some(Arc::new(ScheduleConfig { schedule, job }));
-    hall.ask(Request::SetSchedule { name: name("s"), config, expected })
+    hall.ask(Request::SetSchedule { name: name("s"), config, expected, by: None })
 }
 
 fn set(hall: &mut Hall, schedule: Schedule) -> u32 {
@@ -289,7 +289,7 @@ fn versions_guard_changes_and_ticks_make_none() {
         set_as(&mut hall, paused, job("t"), Some(1)),
         Err(Rejected::ScheduleChanged { name: name("s"), version: 2 })
     );
-    let remove = |expected| Request::SetSchedule { name: name("s"), config: None, expected };
+    let remove = |expected| Request::SetSchedule { name: name("s"), config: None, expected, by: None };
     assert!(hall.ask(remove(Some(1))).is_err());
     assert_eq!(hall.ask(remove(Some(2))), Ok(Answer::Rev(0)));
     let all = Request::Schedules { after: None, limit: 9 };
@@ -357,8 +357,12 @@ fn a_change_and_a_tick_on_their_way_together_both_come_to_be() {
         hall.pass(45 * MINUTE - 1);
         hall.hold = true;
         let config = ScheduleConfig { schedule: Schedule { jitter_ms: 1, ..hourly() }, job: job("t") };
-        let request =
-            Request::SetSchedule { name: name("s"), config: Some(Arc::new(config)), expected: None };
+        let request = Request::SetSchedule {
+            name: name("s"),
+            config: Some(Arc::new(config)),
+            expected: None,
+            by: None,
+        };
         let mut ticket = None;
         if change_first {
             ticket = Some(hall.ask_later(request.clone()));

@@ -53,7 +53,7 @@ fn audit_m2_the_scope_is_checked_again_when_a_plan_waited_for_a_busy_job() {
     for way in [OnDuplicate::Supersede, OnDuplicate::RunAgain] {
         let (mut hall, held) = held();
         hall.hold = true;
-        let submit = |job| Request::Submit { submit: Submit { jobs: vec![job], name: None } };
+        let submit = |job| Request::Submit { submit: Submit { jobs: vec![job], ..Submit::default() } };
         let wide = hall.ask_later(submit(successor()));
         let narrow = hall.ask_later(submit(limited(way)));
         hall.let_through();

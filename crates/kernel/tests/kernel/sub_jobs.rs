@@ -2,7 +2,7 @@
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries, worker};
 use crate::slots::{Slots, answered, over, running};
-use jobhall_core::{After, Disposition, JobId, NewJob, StateName, Timeouts};
+use jobhall_core::{After, Disposition, JobId, NewJob, StateName, Submitted, Timeouts};
 use jobhall_kernel::{Answer, Assignment, AttemptRef, Config, Effect, Rejected, Request, Waited, Why};
 
 #[test]
@@ -355,8 +355,8 @@ fn the_same_call_twice_at_once_makes_one_job() {
     hall.hold = true;
     let Assignment { attempt, lease, .. } = held;
     let call = |hall: &mut Hall| {
-        let (worker, call, job) = (worker("w"), "one".to_owned(), Box::new(job("c")));
-        hall.ask_later(Request::Call { of: AttemptRef { worker, attempt, lease }, call, job })
+        let (worker, jobs) = (worker("w"), vec![("one".to_owned(), job("c"))]);
+        hall.ask_later(Request::Call { of: AttemptRef { worker, attempt, lease }, jobs, by: None })
     };
     let tickets = [call(&mut hall), call(&mut hall)];
     hall.let_through();
@@ -425,7 +425,7 @@ fn a_call_that_moves_a_name_while_its_attempt_begins_to_wait_ends_no_wait() {
     let open = hall.call("w", &held, "b", job("c")).unwrap().id;
     hall.hold = true;
     let of = || AttemptRef { worker: worker("w"), attempt: held.attempt, lease: held.lease };
-    let call = Request::Call { of: of(), call: "a".to_owned(), job: Box::new(once()) };
+    let call = Request::Call { of: of(), jobs: vec![("a".to_owned(), once())], by: None };
     let called = hall.ask_later(call);
     let waiting = hall.ask_later(Request::Wait { of: of(), jobs: Some(vec![old, open]), wait_ms: 30_000 });
     hall.let_through();
@@ -453,4 +453,62 @@ fn a_sub_job_of_an_open_parent_is_not_removed_on_request() {
     );
     hall.report("w", &held, passed()).unwrap();
     assert_eq!(hall.ask(Request::Remove { ids: vec![child] }), Ok(Answer::Removed(1)));
+}
+
+/// Requests several sub-jobs at once.
+fn call_all(hall: &mut Hall, held: &Assignment, jobs: &[(&str, NewJob)]) -> Result<Vec<Submitted>, Rejected> {
+    let of = AttemptRef { worker: worker("w"), attempt: held.attempt, lease: held.lease };
+    let jobs = jobs.iter().map(|(name, job)| ((*name).to_owned(), job.clone())).collect();
+    match hall.ask(Request::Call { of, jobs, by: None })? {
+        Answer::Submitted(made) => Ok(made),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn ground_7_one_call_asks_for_several_jobs_all_or_nothing() {
+    let mut hall = Hall::new();
+    hall.submit(job("p")).unwrap();
+    let held = hall.take_one("w");
+    hall.accept("w", &held).unwrap();
+    let twice = call_all(&mut hall, &held, &[("a", job("c")), ("a", job("c"))]);
+    assert!(matches!(twice, Err(Rejected::CallTwice(_))), "{twice:?}");
+    assert!(matches!(call_all(&mut hall, &held, &[]), Err(Rejected::Bound { field: "jobs", .. })));
+    let missing = NewJob { after: vec![After::Job(JobId::new(999).unwrap())], ..job("c") };
+    call_all(&mut hall, &held, &[("a", job("c")), ("b", missing)]).unwrap_err();
+    assert_eq!(hall.kernel.open_count(), 1, "nothing was made");
+    let after = |at| NewJob { after: vec![After::Position(at)], ..job("c") };
+    let made = call_all(&mut hall, &held, &[("a", job("c")), ("b", after(0))]).unwrap();
+    assert_eq!(hall.stored(made[1].id).spec.after[..], [made[0].id]);
+    // Known names are answered with their jobs, in their places; positions still mean the same jobs.
+    let again = [("c", after(1)), ("a", job("c")), ("d", after(0)), ("b", after(1))];
+    let early = call_all(&mut hall, &held, &again);
+    assert!(matches!(early, Err(Rejected::NotEarlier { .. })), "{early:?}");
+    let again = [("a", job("c")), ("c", after(0)), ("b", after(0)), ("d", after(1))];
+    let all = call_all(&mut hall, &held, &again).unwrap();
+    assert_eq!((all[0].id, all[2].id), (made[0].id, made[1].id));
+    assert_eq!(hall.stored(all[1].id).spec.after[..], [made[0].id]);
+    assert_eq!(hall.stored(all[3].id).spec.after[..], [all[1].id]);
+    assert_eq!(hall.kernel.open_count(), 5);
+}
+
+#[test]
+fn ground_7_completed_sub_jobs_are_found_again_after_a_restart() {
+    let mut hall = Hall::new();
+    hall.submit(job("p")).unwrap();
+    let held = hall.take_one("w");
+    hall.accept("w", &held).unwrap();
+    let once = || NewJob { retry: tries(1), ..job("c") };
+    let made = call_all(&mut hall, &held, &[("good", once()), ("bad", once()), ("open", once())]).unwrap();
+    let good = hall.take_one("v");
+    hall.report("v", &good, passed()).unwrap();
+    let bad = hall.take_one("v");
+    hall.report("v", &bad, failed("no")).unwrap();
+    hall.pass(2_000);
+    let mut hall = hall.restart(Config::default());
+    hall.come_back("w", &[&held]);
+    let all = call_all(&mut hall, &held, &[("good", once()), ("bad", once()), ("open", once())]).unwrap();
+    assert_eq!((all[0].id, all[0].disposition), (made[0].id, Disposition::Reused));
+    assert!(all[1].id > made[2].id, "what failed runs again");
+    assert_eq!(all[2].id, made[2].id);
 }

@@ -233,7 +233,7 @@ fn blocks_close_when_all_their_jobs_are_completed_and_list_the_few_that_are_not(
 fn a_block_is_not_closed_under_a_job_that_is_on_its_way() {
     let mut hall = Hall::with(Config { block: 1, ..Config::default() });
     hall.hold = true;
-    hall.ask_later(Request::Submit { submit: Submit { jobs: vec![job("t")], name: None } });
+    hall.ask_later(Request::Submit { submit: Submit { jobs: vec![job("t")], ..Submit::default() } });
     hall.pass(10_000);
     hall.let_through();
     assert_eq!(hall.store.all_jobs().len(), 1);
@@ -303,7 +303,7 @@ fn an_unknown_outcome_stops_the_hall_and_a_restart_tells() {
     for applied in [false, true] {
         let mut hall = Hall::new();
         hall.hold = true;
-        let submit = || Request::Submit { submit: Submit { jobs: vec![job("t")], name: None } };
+        let submit = || Request::Submit { submit: Submit { jobs: vec![job("t")], ..Submit::default() } };
         let first = hall.ask_later(submit());
         if applied {
             let units = hall.held[0].1.clone();
@@ -409,7 +409,7 @@ fn an_ended_group_is_removed_after_its_jobs_and_after_a_day() {
     set(&mut hall, "t", |config| (config.keep_ms, config.reuse_window_ms) = (Some(1_000), 0));
     let create = |hall: &mut Hall, closed, jobs: Vec<NewJob>| {
         let group = NewGroup { closed, ..NewGroup::default() };
-        let submit = Submit { jobs, name: None };
+        let submit = Submit { jobs, ..Submit::default() };
         match hall.ask(Request::CreateGroup { group, submit }).unwrap() {
             Answer::GroupCreated(GroupCreated { id, .. }) => id,
             other => panic!("{other:?}"),

@@ -23,7 +23,7 @@ impl Ending {
     pub(crate) fn request(self, of: AttemptRef) -> Request {
         match self {
             Ending::Started => Request::Started { of },
-            Ending::Report(report) => Request::Report { of, report },
+            Ending::Report(report) => Request::Report { of, report, records: Vec::new() },
         }
     }
 }

@@ -19,31 +19,49 @@ const STATE_BYTES: usize = 100;
 /// Jobs that are shown at once.
 const AT_ONCE: usize = 64;
 
-/// Creates the sub-job that an attempt requests, or finds the existing job that the request refers to.
+/// Creates the sub-jobs that an attempt requests, all or nothing, or finds the existing jobs that the names refer to.
 pub(crate) async fn call(
+    app: &App,
+    who: &Identity,
+    of: AttemptRef,
+    sub_jobs: &[SubJob],
+) -> Result<Vec<Called>, ApiError> {
+    let queue = queue_of(app, &of).await?;
+    let mut names = Vec::with_capacity(sub_jobs.len());
+    let mut jobs = Vec::with_capacity(sub_jobs.len());
+    for sub_job in sub_jobs {
+        names.push(sub_job.name().map_err(ApiError::bad)?);
+        let mut job = sub_job.job.clone();
+        let given = job.queue.get_or_insert_with(|| queue.to_string());
+        if given.as_str() != queue.as_str() {
+            let detail =
+                format!("queue {}: a sub-job is in the queue of its parent, which is {queue}", shown(given));
+            return Err(ApiError::new(wire::Code::Forbidden, detail));
+        }
+        jobs.push(job);
+    }
+    // The lease of an attempt authorizes jobs in the queue of the attempt only, for every role.
+    let scope = Scope::new(&[queue.as_str()]).map_err(ApiError::internal)?;
+    let jobs = submit::jobs(app, &Identity { scope, ..who.clone() }, &jobs).await?;
+    let made = app.engine.call(of, names.into_iter().zip(jobs).collect(), None).await?;
+    let ids: Vec<_> = made.iter().map(|made| made.id).collect();
+    let states = states(app, &ids).await?;
+    let called = made.iter().zip(states).map(|(made, SubJobState { id, state, result, .. })| {
+        let params_differ = made.disposition.params_differ();
+        Called { id, disposition: made.disposition.to_string(), params_differ, state, result }
+    });
+    Ok(called.collect())
+}
+
+/// Creates one sub-job.
+pub(crate) async fn call_one(
     app: &App,
     who: &Identity,
     of: AttemptRef,
     sub_job: &SubJob,
 ) -> Result<Called, ApiError> {
-    let call = sub_job.name().map_err(ApiError::bad)?;
-    let queue = queue_of(app, &of).await?;
-    let mut job = sub_job.job.clone();
-    let given = job.queue.get_or_insert_with(|| queue.to_string());
-    if given.as_str() != queue.as_str() {
-        let detail =
-            format!("queue {}: a sub-job is in the queue of its parent, which is {queue}", shown(given));
-        return Err(ApiError::new(wire::Code::Forbidden, detail));
-    }
-    // The lease of an attempt authorizes jobs in the queue of the attempt only, for every role.
-    let scope = Scope::new(&[queue.as_str()]).map_err(ApiError::internal)?;
-    let job = submit::job(app, &Identity { scope, ..who.clone() }, &job).await?;
-    let made = app.engine.call(of, call, job).await?;
-    let job = states(app, &[made.id]).await?.pop();
-    let job = job.ok_or_else(|| ApiError::internal("a called job does not exist"))?;
-    let SubJobState { id, state, result, .. } = job;
-    let params_differ = made.disposition.params_differ();
-    Ok(Called { id, disposition: made.disposition.to_string(), params_differ, state, result })
+    let called = call(app, who, of, std::slice::from_ref(sub_job)).await?.pop();
+    called.ok_or_else(|| ApiError::internal("a called job does not exist"))
 }
 
 /// The queue of the parent, for the holder of its lease only.

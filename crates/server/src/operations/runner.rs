@@ -206,7 +206,9 @@ async fn change_each(
         match answer {
             Ok(_) => tally.done += 1,
             // The job ended or restarted after it was read.
-            Err(Rejected::Event(_) | Rejected::NoSuchJob(_)) => tally.skipped += 1,
+            Err(Rejected::Event(_) | Rejected::NoSuchJob(_) | Rejected::Reserved { .. }) => {
+                tally.skipped += 1
+            }
             Err(refused @ Rejected::Storage { .. }) => {
                 again.push(job);
                 trouble = Some(refused);

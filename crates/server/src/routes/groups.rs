@@ -39,7 +39,7 @@ pub(super) async fn create(
     let asked: CreateGroup = body::parse(&bytes)?;
     let group = new_group(&asked)?;
     let jobs = decode::submit::jobs(&app, &who, &asked.jobs).await?;
-    let (id, jobs) = app.engine.create_group(group, Submit { jobs, name }).await?;
+    let (id, jobs) = app.engine.create_group(group, Submit { jobs, name, ..Submit::default() }).await?;
     app.acted(&who, "group_created", id, &created(&asked)).await;
     let shown = app.engine.group(id).await?;
     Ok(error::made(true, &address(id), &to_wire::group(&shown, &jobs)?))

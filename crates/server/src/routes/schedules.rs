@@ -214,7 +214,7 @@ async fn change(
         check(wanted, name, stored.as_ref())?;
         let config = make(stored.as_ref())?;
         let version = stored.map_or(0, |stored| stored.version);
-        match app.engine.set_schedule(name.clone(), config, Some(version)).await {
+        match app.engine.set_schedule(name.clone(), config, Some(version), None).await {
             Ok(version) => return Ok(version),
             Err(Rejected::ScheduleChanged { .. }) => {}
             Err(refused) => return Err(refused.into()),

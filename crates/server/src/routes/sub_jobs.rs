@@ -12,7 +12,7 @@ use super::attempts::attempt_ref;
 use super::jobs::address;
 use crate::app::App;
 use crate::body;
-use crate::decode::sub_job::{call, job_ids, states};
+use crate::decode::sub_job::{call, call_one, job_ids, states};
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 
@@ -25,8 +25,13 @@ pub(super) async fn ask(
     request: Request<Body>,
 ) -> Answer {
     let of = attempt_ref(&who, &id, &request)?;
-    let sub_job: SubJob = body::json(request).await?;
-    let called = call(&app, &who, of, &sub_job).await?;
+    let bytes = body::bytes(request).await?;
+    if body::is_array(&bytes) {
+        let sub_jobs: Vec<SubJob> = body::parse_many(&bytes)?;
+        return Ok(error::ok(&call(&app, &who, of, &sub_jobs).await?));
+    }
+    let sub_job: SubJob = body::parse(&bytes)?;
+    let called = call_one(&app, &who, of, &sub_job).await?;
     let id = JobId::new(called.id).map_err(ApiError::internal)?;
     Ok(error::made(called.disposition == Disposition::Created.as_str(), &address(id), &called))
 }

@@ -36,7 +36,7 @@ pub(super) async fn submit(
 
 async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<IdempotencyKey>) -> Answer {
     let jobs = vec![decode::submit::job(app, who, &job).await?];
-    let (made, shown) = app.engine.submit_shown(Submit { jobs, name }).await?;
+    let (made, shown) = app.engine.submit_shown(Submit { jobs, name, ..Submit::default() }).await?;
     let new = made.disposition == Disposition::Created;
     let wire::Submitted { disposition, params_differ, .. } = to_wire::submitted(&made);
     let job = history::job(app, &shown).await?;
@@ -46,7 +46,7 @@ async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<Idemp
 
 async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Option<IdempotencyKey>) -> Answer {
     let jobs = decode::submit::jobs(app, who, &jobs).await?;
-    let submitted = app.engine.submit(Submit { jobs, name }).await?;
+    let submitted = app.engine.submit(Submit { jobs, name, ..Submit::default() }).await?;
     Ok(error::ok(&submitted.iter().map(to_wire::submitted).collect::<Vec<_>>()))
 }
 

@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         let answer = async |Call { attempt, lease, job }: Call| {
             let (worker, call) = (worker.clone(), job.call.clone().unwrap_or_default());
             let of = AttemptRef { worker, attempt, lease };
-            match decode::sub_job::call(self.app, who, of, &job).await {
+            match decode::sub_job::call_one(self.app, who, of, &job).await {
                 Ok(job) => ToWorker::SubJob { attempt, call, job },
                 Err(trouble) => refused(Word::SubJob, Some(attempt), &trouble),
             }

@@ -139,7 +139,7 @@ async fn a_silent_worker_is_the_same_in_an_explanation_and_in_the_list_of_worker
     assert_eq!(explained(&hall, id).await.0, "running");
     assert!(hall.workers().await[0]["silent_ms"].is_null());
     // After a restart nothing was heard from the worker yet.
-    let hall = hall.restart(jobhall_engine::Config::default()).await;
+    let hall = hall.restart(Config::default()).await;
     let (code, data) = explained(&hall, id).await;
     assert_eq!((code.as_str(), &data["worker"], &data["then"]), ("silent", &json!("w"), &json!("retried")));
     let workers = hall.workers().await;
@@ -176,7 +176,7 @@ async fn the_last_progress_of_each_attempt_is_shown_after_its_end() {
         );
     };
     check(&hall).await;
-    check(&hall.restart(jobhall_engine::Config::default()).await).await;
+    check(&hall.restart(Config::default()).await).await;
 }
 
 /// Takes jobs and lets their leases expire until this job has crashed.

@@ -27,6 +27,7 @@ mod page;
 mod queue_settings;
 mod queues;
 mod renewals;
+mod reserved;
 mod resources;
 mod retention;
 mod revoked;

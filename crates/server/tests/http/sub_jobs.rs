@@ -110,3 +110,37 @@ async fn audit_m7_an_answer_is_as_bounded_as_a_frame_and_the_rest_is_read_alone(
         assert_eq!(alone["jobs"][0]["result"].as_str().map(str::len), Some(250_000));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_7_several_sub_jobs_are_requested_at_once() {
+    let hall = TestServer::start().await;
+    let (_, given) = parent(&hall).await;
+    let three = json!([
+        {"call": "a", "job": {"type": "c"}},
+        {"call": "b", "job": {"type": "c", "after": ["#0"]}},
+        {"job": {"type": "c", "key": "k"}},
+    ]);
+    let made = ask(&hall, &given, "jobs", &three).await;
+    assert_eq!(made.status, 200, "{}", made.text());
+    let made = made.json();
+    let ids: Vec<_> = made.as_array().unwrap().iter().map(|called| called["id"].as_u64().unwrap()).collect();
+    assert!(made.as_array().unwrap().iter().all(|called| called["disposition"] == "created"), "{made}");
+    let second = hall.get(&format!("/api/v1/jobs/{}", ids[1])).await.json();
+    assert_eq!(second["after"], json!([ids[0]]));
+    let again = ask(&hall, &given, "jobs", &three).await.json();
+    let known: Vec<_> =
+        again.as_array().unwrap().iter().map(|called| called["id"].as_u64().unwrap()).collect();
+    assert_eq!(known, ids, "by the same names");
+    let twice = json!([{"call": "x", "job": {"type": "c"}}, {"call": "x", "job": {"type": "c"}}]);
+    let detail = ask(&hall, &given, "jobs", &twice).await.problem(400, "bad_request");
+    assert!(detail.contains("call \"x\" is used twice"), "{detail}");
+    ask(&hall, &given, "jobs", &json!([])).await.problem(400, "bad_request");
+    let wrong = json!([{"call": "y", "job": {"type": "c"}}, {"call": "z", "job": {"type": "c", "needs": "gpu >>> 1"}}]);
+    let detail = ask(&hall, &given, "jobs", &wrong).await.problem(400, "bad_request");
+    assert!(detail.contains("job 1: needs"), "{detail}");
+    assert_eq!(
+        hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(),
+        4,
+        "nothing else was made"
+    );
+}

@@ -38,7 +38,7 @@ impl Checker {
             }
             (Request::Retry { id, .. }, Answer::Submitted(answers)) => self.retried(shelf, *id, answers),
             (Request::Cancel { id, .. }, Answer::State(state)) => self.cancel_known(shelf, *id, *state),
-            (Request::Report { of: AttemptRef { worker, attempt, lease }, report }, Answer::State(_)) => {
+            (Request::Report { of: AttemptRef { worker, attempt, lease }, report, .. }, Answer::State(_)) => {
                 self.report_known(*attempt, *lease, worker, report);
             }
             (
@@ -128,7 +128,7 @@ impl Checker {
                 });
             }
             (
-                Request::Report { of: AttemptRef { worker, attempt, lease }, report },
+                Request::Report { of: AttemptRef { worker, attempt, lease }, report, .. },
                 Rejected::LeaseLost(_),
             ) => {
                 let end = self.ends.get(&(attempt.job, attempt.claim));

@@ -302,7 +302,7 @@ impl Checker {
     /// A client or worker sends a request, which may or may not arrive.
     pub fn sent(&mut self, request: &Request) {
         match request {
-            Request::Report { of: AttemptRef { worker, attempt, lease }, report } => {
+            Request::Report { of: AttemptRef { worker, attempt, lease }, report, .. } => {
                 let known = self.reports.entry((attempt.job, attempt.claim)).or_default();
                 known.push(Said { lease: *lease, worker: worker.clone(), report: report.clone() });
             }

@@ -1,5 +1,6 @@
 //! Scripts as JSON files. A seed yields another script when the generator changes; a file stays the same.
 
+use jobhall_core::Reserved;
 use jobhall_kernel::Config;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,6 +31,9 @@ pub(super) struct StoredConfig {
     open_groups: usize,
     storage_rest_ms: u64,
     block: u64,
+    /// No script has applications.
+    #[serde(skip)]
+    reserved: Reserved,
 }
 
 impl Script {

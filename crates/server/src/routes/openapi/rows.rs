@@ -60,6 +60,24 @@ enum Submit {
     Many(Vec<wire::SubmitJob>),
 }
 
+/// One sub-job, or an array of sub-jobs that is accepted or refused as a whole.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes a body that is read by its first character")]
+enum SubJobs {
+    One(Box<wire::SubJob>),
+    Many(Vec<wire::SubJob>),
+}
+
+/// The sub-job, if one object was sent; otherwise one response for each.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes the responses to two kinds of requests")]
+enum SubJobsAnswer {
+    One(Box<wire::Called>),
+    Many(Vec<wire::Called>),
+}
+
 /// The job, if one object was submitted; otherwise one response for each.
 #[derive(JsonSchema)]
 #[serde(untagged)]
@@ -390,12 +408,12 @@ fn attempts_rows() -> Vec<Row> {
             .takes::<wire::OutcomeReport>()
             .gives::<wire::Moved>("The job's state")
             .problems(WORD),
-        post("/api/v1/attempts/{id}/jobs", "askForJob", "Create a sub-job of an attempt, under a call name")
+        post("/api/v1/attempts/{id}/jobs", "askForJob", "Create sub-jobs of an attempt, under call names")
             .headers(LEASE)
-            .takes::<wire::SubJob>()
+            .takes::<SubJobs>()
             .answers_with(201, "A new job", Some((JSON, part::<wire::Called>)))
             .telling(LOCATION)
-            .gives::<wire::Called>("The existing sub-job")
+            .gives::<SubJobsAnswer>("The existing sub-job, or one answer for each of several")
             .problems(&[
                 Code::KeyHeld,
                 Code::LeaseLost,
