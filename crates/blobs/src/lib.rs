@@ -58,7 +58,7 @@ pub use logs::{
 };
 pub use media_type::{MEDIA_TYPE_BYTES, MediaType, MediaTypeError};
 pub use object_reader::{ObjectReader, SoundObject};
-pub use objects::{Objects, PutError, ReadAllError, Stored};
+pub use objects::{MANY_BYTES, MANY_OBJECTS, Objects, PutError, PutManyError, ReadAllError, Stored};
 pub use sweep::{Collected, MIN_AGE_MS, Sweep, Verdicts};
 
 use database::Tables;

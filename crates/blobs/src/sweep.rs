@@ -8,8 +8,8 @@
 //! that was touched for it and is therefore too young to be removed. An unreadable manifest might refer to any
 //! object: after it, no object is removed until a walk has read all manifests.
 //!
-//! A removal is safe against a concurrent put of the same content: it checks the age again under the lock that the
-//! put holds while it touches the object. The work is done in slices, so that it never blocks anything for long. If
+//! A removal is safe against a concurrent put of the same content: it checks the age again, and whether the object is
+//! pinned, under the lock that the put holds while it touches the object. The work is done in slices, so that it never blocks anything for long. If
 //! it is interrupted, by a crash too, each remaining file is either intact or removed by the next walk.
 
 use std::ops::AddAssign;
@@ -25,8 +25,12 @@ pub const MIN_AGE_MS: u64 = 60 * 60 * 1_000;
 /// committed at or after the `now_ms` of the sweep.
 #[derive(Clone, Copy)]
 pub struct Verdicts<'a> {
-    /// Whether anything except the manifest of an attempt refers to this object.
+    /// Whether anything except the manifest of an attempt refers to this object. It may take long.
     pub referenced: &'a dyn Fn(&Digest) -> bool,
+    /// Whether this object is in use although no reference to it is stored yet. Asked last, while nobody can touch the
+    /// object: it must answer immediately and must not call back into the objects. A pin that it does not see yet
+    /// belongs to a caller that has not touched the object yet; that touch then finds the object removed.
+    pub pinned: &'a dyn Fn(&Digest) -> bool,
     /// Whether this attempt no longer exists, so that its log and manifest can be removed.
     pub gone: &'a dyn Fn(AttemptKey) -> bool,
 }
@@ -216,6 +220,9 @@ impl Sweep {
         // The query above may have taken long; the same content may have been stored since.
         let _shard = objects.lock(digest);
         let Some(found) = is_old()? else { return Ok(Collected::default()) };
+        if (verdicts.pinned)(digest) {
+            return Ok(Collected::default());
+        }
         let removed = objects.remove(digest, found.modified_ms)?;
         let gone = Collected { objects: 1, bytes: found.bytes, ..Collected::default() };
         Ok(if removed { gone } else { Collected::default() })

@@ -61,6 +61,7 @@ mod tokens;
 mod upload;
 mod visibility;
 
+pub use collector::References;
 pub use connections::ConnectionLimits;
 pub use forward::{ForwardTo, check_address};
 pub use forwarded_for::NodeSecret;

@@ -43,7 +43,7 @@ impl Shelves {
 
     /// Removes the content of the target.
     pub fn clear(&self) -> Result<(), String> {
-        let verdicts = Verdicts { referenced: &|_| false, gone: &|_| true };
+        let verdicts = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|_| true };
         self.to.collect(verdicts, now_ms(), 0).map(drop).map_err(said)
     }
 
