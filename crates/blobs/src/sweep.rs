@@ -1,7 +1,7 @@
 //! Garbage collection.
 //!
 //! An object is removed if nothing refers to it and it was not touched for an hour; the hour covers references that
-//! are still being committed. A log and a manifest are removed if their attempt no longer exists, subject to the
+//! are still being committed. Logs and a manifest are removed if their attempt no longer exists, subject to the
 //! same age. Files that this code did not create are counted and left alone.
 //!
 //! Manifests are read before objects, so that every reference is known by then. A later reference is to an object
@@ -16,7 +16,7 @@ use std::ops::AddAssign;
 
 use crate::file_store::{Section, Shelf};
 use crate::references::References;
-use crate::{AttemptKey, BlobError, Blobs, Digest};
+use crate::{AttemptKey, BlobError, Blobs, Digest, LogKey};
 
 /// Minimum time without a touch before an object may be removed.
 pub const MIN_AGE_MS: u64 = 60 * 60 * 1_000;
@@ -163,8 +163,8 @@ impl Sweep {
                 Some(digest) => self.judge_object(blobs, verdicts, &digest),
                 None => Ok(odd()),
             },
-            Part::Logs(shard) => match attempt_at(shard, name) {
-                Some(attempt) => self.judge_log(blobs, verdicts, attempt),
+            Part::Logs(shard) => match log_at(shard, name) {
+                Some(log) => self.judge_log(blobs, verdicts, log),
                 None => Ok(odd()),
             },
         }
@@ -228,16 +228,11 @@ impl Sweep {
         Ok(if removed { gone } else { Collected::default() })
     }
 
-    fn judge_log(
-        &self,
-        blobs: &Blobs,
-        verdicts: Verdicts<'_>,
-        attempt: AttemptKey,
-    ) -> Result<Collected, BlobError> {
-        if !(verdicts.gone)(attempt) {
+    fn judge_log(&self, blobs: &Blobs, verdicts: Verdicts<'_>, log: LogKey) -> Result<Collected, BlobError> {
+        if !(verdicts.gone)(log.attempt) {
             return Ok(Collected::default());
         }
-        let removed = blobs.logs().remove(attempt, |modified_ms| self.is_old(modified_ms))?;
+        let removed = blobs.logs().remove(log, |modified_ms| self.is_old(modified_ms))?;
         Ok(removed.map_or_else(Collected::default, |bytes| Collected {
             logs: 1,
             bytes,
@@ -255,10 +250,10 @@ fn odd() -> Collected {
     Collected { odd: 1, ..Collected::default() }
 }
 
-/// The attempt of the log file with this name.
-fn attempt_at(shard: u8, name: &str) -> Option<AttemptKey> {
-    let attempt: AttemptKey = name.strip_suffix(".idx").unwrap_or(name).parse().ok()?;
-    (attempt.shard() == shard).then_some(attempt)
+/// The log that the file with this name belongs to.
+fn log_at(shard: u8, name: &str) -> Option<LogKey> {
+    let log: LogKey = name.strip_suffix(".idx").unwrap_or(name).parse().ok()?;
+    (log.attempt.shard() == shard).then_some(log)
 }
 
 impl AddAssign for Collected {

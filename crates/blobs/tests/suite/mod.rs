@@ -6,6 +6,7 @@ pub mod collect;
 pub mod garbage;
 pub mod logs;
 pub mod many;
+pub mod notes;
 pub mod objects;
 pub mod tail;
 
@@ -66,6 +67,14 @@ macro_rules! suite {
                 ground_11_a_cut_object_is_replaced,
                 ground_11_too_many_objects_or_bytes_store_nothing,
                 ground_11_calls_that_overlap_and_the_collector_do_not_disturb_each_other,
+            ]
+            notes: [
+                ground_10_notes_are_a_log_of_their_own,
+                ground_10_a_note_is_one_line_within_its_limit,
+                ground_10_notes_beyond_their_limit_are_refused_and_never_cut,
+                ground_10_a_repeated_note_is_stored_once_and_nothing_is_skipped,
+                ground_10_notes_are_followed_apart_from_output,
+                ground_10_notes_go_with_their_attempts,
             ]
             objects: [
                 what_is_stored_is_read_back,
