@@ -215,7 +215,7 @@ fn logs_tell_their_streams() {
 fn taken(
     hall: &Hall,
     runtime: &tokio::runtime::Runtime,
-) -> (jobhall_client::Client, jobhall_protocol::Assignment) {
+) -> (jobhall_client::Client, jobhall_protocol::Assigned) {
     let token = fs::read_to_string(hall.path("data/admin.token")).unwrap();
     let client = jobhall_client::Client::new(&hall.url, Some(token.trim())).unwrap();
     let vacancy =
