@@ -11,7 +11,7 @@ use super::info::LogInfo;
 use super::record::{Kind, RECORD_BYTES, Record};
 use super::tail::Watchers;
 use crate::file_store::{FileStore, Found, Name, Section, Shelf, Write};
-use crate::{BlobError, LogKey, guard};
+use crate::{BlobError, Channel, LogKey, guard};
 
 pub(crate) struct Log {
     key: LogKey,
@@ -49,6 +49,10 @@ impl Log {
 
     pub(super) fn info(&self) -> Result<LogInfo, BlobError> {
         Ok(LogInfo::from(self.state()?))
+    }
+
+    pub(super) fn channel(&self) -> Channel {
+        self.key.channel
     }
 
     pub(super) fn is_broken(&self) -> bool {

@@ -73,6 +73,7 @@ macro_rules! suite {
                 ground_10_a_note_is_one_line_within_its_limit,
                 ground_10_notes_beyond_their_limit_are_refused_and_never_cut,
                 ground_10_a_repeated_note_is_stored_once_and_nothing_is_skipped,
+                ground_10_a_read_returns_whole_notes,
                 ground_10_notes_are_followed_apart_from_output,
                 ground_10_notes_go_with_their_attempts,
             ]

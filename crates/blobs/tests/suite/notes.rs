@@ -92,6 +92,20 @@ pub fn ground_10_a_repeated_note_is_stored_once_and_nothing_is_skipped() {
     assert_eq!(noted(&hall), b"{\"a\":1}\n");
 }
 
+pub fn ground_10_a_read_returns_whole_notes() {
+    let hall = hall();
+    let lines: Vec<Vec<u8>> = (0..9).map(|n| [vec![b'1'; 5_000 + n], b"\n".to_vec()].concat()).collect();
+    lines.iter().fold(0, |at, line| note(&hall, at, line).unwrap().len);
+    for most in [1, 5_001, 20_000, PIECE_BYTES] {
+        let mut tail = hall.blobs.logs().tail(ATTEMPT.notes(), 0, Arc::new(|| {})).unwrap();
+        let mut seen = Vec::new();
+        while let Step::News(entries) = tail.next(most).unwrap() {
+            seen.extend(entries.into_iter().map(|entry| entry.bytes));
+        }
+        assert!(seen == lines, "at most {most} bytes at once");
+    }
+}
+
 pub fn ground_10_notes_are_followed_apart_from_output() {
     let hall = hall();
     let wakes = Arc::new(AtomicUsize::new(0));
