@@ -29,8 +29,8 @@ fn content(n: u64) -> Vec<u8> {
 
 /// The contents of one call; some are as large as several pages.
 fn batch(n: u64) -> Vec<Vec<u8>> {
-    (0..30)
-        .map(|part| [n, part].map(u64::to_le_bytes).concat().repeat(1 + 300 * (part as usize % 4)))
+    (0..30_usize)
+        .map(|part| [n.to_le_bytes(), (part as u64).to_le_bytes()].concat().repeat(1 + 300 * (part % 4)))
         .collect()
 }
 
