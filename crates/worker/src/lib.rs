@@ -49,8 +49,6 @@ mod ended;
 mod executor;
 mod in_flight;
 mod link;
-#[cfg_attr(not(test), expect(dead_code, reason = "for executors that describe phases of their work"))]
-mod notes;
 mod outbox;
 mod result;
 mod running;

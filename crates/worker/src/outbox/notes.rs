@@ -5,8 +5,8 @@ use jobhall_protocol::{Code, LogStream, ToServer};
 use serde::Serialize;
 use thiserror::Error;
 
+use super::{Outbox, Reply};
 use crate::attempt::{AGAIN, is_passing};
-use crate::outbox::{Outbox, Reply};
 
 /// Why a note was not stored.
 #[derive(Debug, Error, PartialEq, Eq)]
