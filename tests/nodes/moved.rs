@@ -159,6 +159,37 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
 }
 
 #[test]
+fn ground_10_notes_move_with_their_attempts() {
+    let (server, mut rig) = (Cluster::shared(), Rig::server(&[]));
+    let database = server.database();
+    let id = submit(&rig, &["mine"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = rig.client();
+        let (abilities, accepts) = (String::new(), String::new());
+        let vacancy = jobhall_protocol::Vacancy { slots: 1, wait_s: 20, abilities, accepts };
+        let given = client.vacancies(&vacancy).await.unwrap().attempts.remove(0);
+        let lease = jobhall_client::AttemptRef { attempt: &given.id, lease: &given.lease };
+        let line = || format!("\"{}\"\n", "x".repeat(9_997)).into();
+        for n in 0..50 {
+            client.append_log(lease, jobhall_client::Stream::Note, n * 10_000, line()).await.unwrap();
+        }
+        let report = serde_json::json!({"outcome": "succeeded"});
+        client.outcome(lease, &serde_json::from_value(report).unwrap()).await.unwrap();
+    });
+    let notes = |rig: &Rig| well(rig, &["job", "log", &id, "--notes", "--jsonl"]);
+    let before = notes(&rig);
+    assert_eq!(before.lines().count(), 50);
+    stop(&mut rig);
+    let moved = move_up(&rig, &database);
+    assert!(moved.status.success(), "{}", text(&moved.stderr));
+    let url: &'static str = database.url().leak();
+    rig.start(&["server", "--database", url]);
+    assert_eq!(notes(&rig), before);
+    assert_eq!(well(&rig, &["job", "log", &id]), "");
+}
+
+#[test]
 fn a_move_that_fails_at_its_end_leaves_the_old_hall_as_good_as_it_was() {
     let (server, mut rig) = (Cluster::shared(), Rig::server(&[]));
     let database = server.database();

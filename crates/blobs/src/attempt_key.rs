@@ -1,4 +1,4 @@
-//! The key of an attempt, by which its log and its manifest are named.
+//! The key of an attempt, by which its logs and its manifest are named.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +12,25 @@ pub struct AttemptKey {
     pub claim: u32,
 }
 
+/// One of the two logs of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Channel {
+    /// What its processes wrote.
+    Output,
+    /// What its worker noted. No process writes here.
+    Notes,
+}
+
+/// The key of a log, written `17-1` for output and `17-1.notes` for notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogKey {
+    pub attempt: AttemptKey,
+    pub channel: Channel,
+}
+
+/// What the name of a log of notes ends with.
+const NOTES: &str = ".notes";
+
 /// Why a text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("read an attempt: it is written <job>-<claim>, such as 17-1")]
@@ -21,6 +40,40 @@ impl AttemptKey {
     /// The number of its directory; consecutive jobs go to different ones.
     pub(crate) fn shard(self) -> u8 {
         self.job.to_le_bytes()[0]
+    }
+
+    /// The key of its notes. As a [`LogKey`] it means its output.
+    #[must_use]
+    pub fn notes(self) -> LogKey {
+        LogKey { attempt: self, channel: Channel::Notes }
+    }
+}
+
+impl From<AttemptKey> for LogKey {
+    fn from(attempt: AttemptKey) -> LogKey {
+        LogKey { attempt, channel: Channel::Output }
+    }
+}
+
+impl fmt::Display for LogKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = match self.channel {
+            Channel::Output => "",
+            Channel::Notes => NOTES,
+        };
+        write!(f, "{}{end}", self.attempt)
+    }
+}
+
+impl FromStr for LogKey {
+    type Err = AttemptKeyError;
+
+    /// Accepts only the output of `Display`.
+    fn from_str(text: &str) -> Result<LogKey, AttemptKeyError> {
+        match text.strip_suffix(NOTES) {
+            Some(attempt) => Ok(attempt.parse::<AttemptKey>()?.notes()),
+            None => Ok(text.parse::<AttemptKey>()?.into()),
+        }
     }
 }
 
@@ -46,7 +99,7 @@ impl FromStr for AttemptKey {
 
 #[cfg(test)]
 mod tests {
-    use super::AttemptKey;
+    use super::{AttemptKey, LogKey};
 
     #[test]
     fn a_key_has_one_spelling() {
@@ -55,6 +108,17 @@ mod tests {
             ["", "17", "17-", "-1", "+17-1", "017-1", "17-01", "17-1.idx", "17-1-1", "17--1", "17-4294967296"]
         {
             assert!(text.parse::<AttemptKey>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ground_10_a_log_of_notes_has_a_key_of_its_own() {
+        let attempt = AttemptKey { job: 17, claim: 1 };
+        for (text, key) in [("17-1", LogKey::from(attempt)), ("17-1.notes", attempt.notes())] {
+            assert_eq!((text.parse(), key.to_string().as_str()), (Ok(key), text));
+        }
+        for text in ["17-1.note", "17-1.notes.notes", "17-1.idx", ".notes", "017-1.notes"] {
+            assert!(text.parse::<LogKey>().is_err(), "{text:?}");
         }
     }
 }

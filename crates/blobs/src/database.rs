@@ -10,6 +10,7 @@
 //! condition does not hold, which rolls back the others. Statements are unnamed and sessions have no state, so a
 //! pooler may change connections between transactions.
 
+mod batch;
 mod connection;
 mod content;
 mod temp;
@@ -23,7 +24,7 @@ use deadpool_postgres::Pool;
 use tokio::runtime::Handle;
 use tokio_postgres::types::Type;
 
-use crate::file_store::{FileStore, Found, Name, Opened, Shelf, Temp, Write};
+use crate::file_store::{Batch, FileStore, Found, Name, Opened, Shelf, Temp, Whole, Write};
 use crate::{BlobError, guard};
 use connection::Connection;
 use content::Chunks;
@@ -155,6 +156,10 @@ impl FileStore for Tables {
 
     fn temp(&self) -> Result<Box<dyn Temp + '_>, BlobError> {
         Ok(Box::new(temp::Temp::new(self)))
+    }
+
+    fn batch<'a>(&'a self, files: &'a [Whole<'a>], now_ms: u64) -> Result<Box<dyn Batch + 'a>, BlobError> {
+        Ok(Box::new(batch::Batch::prepare(self, files, now_ms)?))
     }
 
     fn is_live(&self, temp: &str) -> bool {

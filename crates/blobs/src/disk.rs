@@ -1,5 +1,6 @@
 //! Files in a directory that one process has open.
 
+mod batch;
 mod folder;
 mod temps;
 
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::BlobError;
-use crate::file_store::{Content, FileStore, Found, Name, Opened, Section, Shelf, Temp, Write};
+use crate::file_store::{Batch, Content, FileStore, Found, Name, Opened, Section, Shelf, Temp, Whole, Write};
 use folder::Folder;
 use temps::Temps;
 
@@ -123,19 +124,8 @@ impl FileStore for Disk {
     /// The file may have been named just before a crash, so its directory entry is synced too.
     fn touch(&self, name: &Name, bytes: Option<u64>, now_ms: u64) -> Result<bool, BlobError> {
         let touched = self.within(name.shelf, |folder| {
-            let path = || folder.path(&name.file);
-            let found = match folder.look(&name.file)? {
-                Some(found) if !found.regular => {
-                    return Err(BlobError::Odd { what: path(), why: "it is not a plain file" });
-                }
-                Some(found) if bytes.is_none_or(|bytes| bytes == found.bytes) => found,
-                _ => return Ok(false),
-            };
-            let Some((file, _)) = folder.read(&name.file)? else { return Ok(false) };
-            if found.modified_ms < now_ms {
-                set_modified(&file, &path(), now_ms)?;
-            }
-            folder.sync().map(|()| true)
+            let there = touch(folder, &name.file, bytes, now_ms)?;
+            if there { folder.sync().map(|()| true) } else { Ok(false) }
         })?;
         Ok(touched.unwrap_or(false))
     }
@@ -164,6 +154,10 @@ impl FileStore for Disk {
         Ok(Box::new(self.temps.create(self)?))
     }
 
+    fn batch<'a>(&'a self, files: &'a [Whole<'a>], now_ms: u64) -> Result<Box<dyn Batch + 'a>, BlobError> {
+        Ok(Box::new(batch::Batch::prepare(self, files, now_ms)?))
+    }
+
     fn is_live(&self, temp: &str) -> bool {
         self.temps.is_live(temp)
     }
@@ -173,6 +167,24 @@ impl Content for File {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(self, out, offset)
     }
+}
+
+/// Sets the time of a file, never to an earlier one, if it has this size (or any size); returns whether it exists. Its
+/// directory entry may not be durable.
+fn touch(folder: &Folder, file: &str, bytes: Option<u64>, now_ms: u64) -> Result<bool, BlobError> {
+    let path = || folder.path(file);
+    let found = match folder.look(file)? {
+        Some(found) if !found.regular => {
+            return Err(BlobError::Odd { what: path(), why: "it is not a plain file" });
+        }
+        Some(found) if bytes.is_none_or(|bytes| bytes == found.bytes) => found,
+        _ => return Ok(false),
+    };
+    let Some((opened, _)) = folder.read(file)? else { return Ok(false) };
+    if found.modified_ms < now_ms {
+        set_modified(&opened, &path(), now_ms)?;
+    }
+    Ok(true)
 }
 
 fn cut(file: &File, write: &Write<'_>) -> Result<(), BlobError> {

@@ -113,6 +113,13 @@ pub(crate) struct Write<'a> {
     pub(crate) modified_ms: Option<u64>,
 }
 
+/// A complete file.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole<'a> {
+    pub(crate) name: Name,
+    pub(crate) bytes: &'a [u8],
+}
+
 /// Named files. Every method may wait for a disk or a network, unless it says otherwise.
 pub(crate) trait FileStore: fmt::Debug + Send + Sync {
     /// The metadata of a file.
@@ -148,8 +155,18 @@ pub(crate) trait FileStore: fmt::Debug + Send + Sync {
     /// A new temporary file.
     fn temp(&self) -> Result<Box<dyn Temp + '_>, BlobError>;
 
+    /// Prepares complete files, of different names, to be stored together. Those that seem to exist are not prepared.
+    fn batch<'a>(&'a self, files: &'a [Whole<'a>], now_ms: u64) -> Result<Box<dyn Batch + 'a>, BlobError>;
+
     /// Whether this process is writing this temporary file: a slow upload is not a leftover, even if it is old.
     fn is_live(&self, temp: &str) -> bool;
+}
+
+/// Complete files that are about to be stored. What was prepared is removed on drop, unless it was stored.
+pub(crate) trait Batch {
+    /// Gives all files their names durably; a file that exists with the right length is touched, one with another
+    /// length is replaced. Returns for each whether it existed. After an error some may be stored, each completely.
+    fn publish(&mut self) -> Result<Vec<bool>, BlobError>;
 }
 
 /// A file being written. It is removed on drop, unless it was given a name.

@@ -11,6 +11,7 @@
 //!     artifacts/11/17-1     the manifest of an attempt
 //!     logs/11/17-1          the exact bytes that an attempt wrote
 //!     logs/11/17-1.idx      time, stream and check sum of each chunk
+//!     logs/11/17-1.notes    the notes of its worker, with an index of their own
 //!     tmp/                  objects that are still being written
 //!     quarantine/           objects whose content no longer matches their name
 //!     lock                  held while a process has this open
@@ -48,17 +49,18 @@ pub use artifacts::{
     ARTIFACT_BYTES, ARTIFACTS, Artifact, Artifacts, KEPT_BYTES, KeepError, NAMES_BYTES,
     RECORDS as ARTIFACT_RECORDS,
 };
-pub use attempt_key::{AttemptKey, AttemptKeyError};
+pub use attempt_key::{AttemptKey, AttemptKeyError, Channel, LogKey};
 pub use database::Database;
 pub use digest::{Digest, DigestError};
 pub use error::BlobError;
 pub use logs::{
     AppendError, Appended, ByteRange, CHUNK_BYTES, Chunk, Entries, Entry, LINE_BYTES, Line, Lines, LogInfo,
-    Logs, PIECE_BYTES, Piece, RECORDS, RangeError, ReadError, Step, Stream, Tail, WATCHERS, Wake,
+    Logs, NOTE_BYTES, NOTES_BYTES, PIECE_BYTES, Piece, RECORDS, RangeError, ReadError, Step, Stream, Tail,
+    WATCHERS, Wake, check_note,
 };
 pub use media_type::{MEDIA_TYPE_BYTES, MediaType, MediaTypeError};
 pub use object_reader::{ObjectReader, SoundObject};
-pub use objects::{Objects, PutError, ReadAllError, Stored};
+pub use objects::{MANY_BYTES, MANY_OBJECTS, Objects, PutError, PutManyError, ReadAllError, Stored};
 pub use sweep::{Collected, MIN_AGE_MS, Sweep, Verdicts};
 
 use database::Tables;

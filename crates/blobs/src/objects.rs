@@ -10,6 +10,7 @@
 //! also names the touch time it was decided on, and a put that finds its name taken checks again.
 
 mod checked;
+mod many;
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use thiserror::Error;
 
 use self::checked::Checked;
+pub use self::many::{MANY_BYTES, MANY_OBJECTS, PutManyError};
 use crate::file_store::{FileStore, Found, Name, Section, Shelf, Temp};
 use crate::object_reader::SoundObject;
 use crate::{BlobError, Digest, ObjectReader, guard};

@@ -1,22 +1,22 @@
 //! Garbage collection.
 //!
 //! An object is removed if nothing refers to it and it was not touched for an hour; the hour covers references that
-//! are still being committed. A log and a manifest are removed if their attempt no longer exists, subject to the
+//! are still being committed. Logs and a manifest are removed if their attempt no longer exists, subject to the
 //! same age. Files that this code did not create are counted and left alone.
 //!
 //! Manifests are read before objects, so that every reference is known by then. A later reference is to an object
 //! that was touched for it and is therefore too young to be removed. An unreadable manifest might refer to any
 //! object: after it, no object is removed until a walk has read all manifests.
 //!
-//! A removal is safe against a concurrent put of the same content: it checks the age again under the lock that the
-//! put holds while it touches the object. The work is done in slices, so that it never blocks anything for long. If
+//! A removal is safe against a concurrent put of the same content: it checks the age again, and whether the object is
+//! pinned, under the lock that the put holds while it touches the object. The work is done in slices, so that it never blocks anything for long. If
 //! it is interrupted, by a crash too, each remaining file is either intact or removed by the next walk.
 
 use std::ops::AddAssign;
 
 use crate::file_store::{Section, Shelf};
 use crate::references::References;
-use crate::{AttemptKey, BlobError, Blobs, Digest};
+use crate::{AttemptKey, BlobError, Blobs, Digest, LogKey};
 
 /// Minimum time without a touch before an object may be removed.
 pub const MIN_AGE_MS: u64 = 60 * 60 * 1_000;
@@ -25,8 +25,12 @@ pub const MIN_AGE_MS: u64 = 60 * 60 * 1_000;
 /// committed at or after the `now_ms` of the sweep.
 #[derive(Clone, Copy)]
 pub struct Verdicts<'a> {
-    /// Whether anything except the manifest of an attempt refers to this object.
+    /// Whether anything except the manifest of an attempt refers to this object. It may take long.
     pub referenced: &'a dyn Fn(&Digest) -> bool,
+    /// Whether this object is in use although no reference to it is stored yet. Asked last, while nobody can touch the
+    /// object: it must answer immediately and must not call back into the objects. A pin that it does not see yet
+    /// belongs to a caller that has not touched the object yet; that touch then finds the object removed.
+    pub pinned: &'a dyn Fn(&Digest) -> bool,
     /// Whether this attempt no longer exists, so that its log and manifest can be removed.
     pub gone: &'a dyn Fn(AttemptKey) -> bool,
 }
@@ -159,8 +163,8 @@ impl Sweep {
                 Some(digest) => self.judge_object(blobs, verdicts, &digest),
                 None => Ok(odd()),
             },
-            Part::Logs(shard) => match attempt_at(shard, name) {
-                Some(attempt) => self.judge_log(blobs, verdicts, attempt),
+            Part::Logs(shard) => match log_at(shard, name) {
+                Some(log) => self.judge_log(blobs, verdicts, log),
                 None => Ok(odd()),
             },
         }
@@ -216,21 +220,19 @@ impl Sweep {
         // The query above may have taken long; the same content may have been stored since.
         let _shard = objects.lock(digest);
         let Some(found) = is_old()? else { return Ok(Collected::default()) };
+        if (verdicts.pinned)(digest) {
+            return Ok(Collected::default());
+        }
         let removed = objects.remove(digest, found.modified_ms)?;
         let gone = Collected { objects: 1, bytes: found.bytes, ..Collected::default() };
         Ok(if removed { gone } else { Collected::default() })
     }
 
-    fn judge_log(
-        &self,
-        blobs: &Blobs,
-        verdicts: Verdicts<'_>,
-        attempt: AttemptKey,
-    ) -> Result<Collected, BlobError> {
-        if !(verdicts.gone)(attempt) {
+    fn judge_log(&self, blobs: &Blobs, verdicts: Verdicts<'_>, log: LogKey) -> Result<Collected, BlobError> {
+        if !(verdicts.gone)(log.attempt) {
             return Ok(Collected::default());
         }
-        let removed = blobs.logs().remove(attempt, |modified_ms| self.is_old(modified_ms))?;
+        let removed = blobs.logs().remove(log, |modified_ms| self.is_old(modified_ms))?;
         Ok(removed.map_or_else(Collected::default, |bytes| Collected {
             logs: 1,
             bytes,
@@ -248,10 +250,10 @@ fn odd() -> Collected {
     Collected { odd: 1, ..Collected::default() }
 }
 
-/// The attempt of the log file with this name.
-fn attempt_at(shard: u8, name: &str) -> Option<AttemptKey> {
-    let attempt: AttemptKey = name.strip_suffix(".idx").unwrap_or(name).parse().ok()?;
-    (attempt.shard() == shard).then_some(attempt)
+/// The log that the file with this name belongs to.
+fn log_at(shard: u8, name: &str) -> Option<LogKey> {
+    let log: LogKey = name.strip_suffix(".idx").unwrap_or(name).parse().ok()?;
+    (log.attempt.shard() == shard).then_some(log)
 }
 
 impl AddAssign for Collected {

@@ -86,7 +86,7 @@ fn what_does_not_belong_there_is_left_alone() {
         fs::write(hall.place.path("logs/11").join(name), b"?").unwrap();
     }
     fs::write(hall.place.path("logs/12"), b"a file where a directory should be").unwrap();
-    let nothing_wanted = Verdicts { referenced: &|_| false, gone: &|_| true };
+    let nothing_wanted = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|_| true };
     let collected = hall.blobs.collect(nothing_wanted, real_now_ms() + 9 * HOUR_MS, HOUR_MS).unwrap();
     assert_eq!(collected, Collected { objects: 1, bytes: 1, odd: 10, ..Collected::default() });
 }

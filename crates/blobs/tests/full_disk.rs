@@ -89,7 +89,7 @@ fn a_full_disk_refuses_objects_and_goes_on_when_there_is_room() {
     make_room(&hall);
     let more = fill(&hall, refused);
     assert!(more > refused + 5, "the same store continues");
-    let nothing_wanted = Verdicts { referenced: &|_| false, gone: &|_| true };
+    let nothing_wanted = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|_| true };
     let collected = hall.blobs.collect(nothing_wanted, NOW_MS + HOUR_MS, HOUR_MS).unwrap();
     assert_eq!(collected.objects, u64::from(more), "collecting needs no space");
 }

@@ -33,7 +33,7 @@ fn is_gone(attempt: AttemptKey) -> bool {
     attempt.job % 2 == 1
 }
 
-const VERDICTS: Verdicts<'_> = Verdicts { referenced: &|_| false, gone: &is_gone };
+const VERDICTS: Verdicts<'_> = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &is_gone };
 
 fn keep(blobs: &Blobs, n: u64, now_ms: u64) {
     let stored = blobs.objects().put(&mut content(n).as_slice(), NO_LIMIT, now_ms).unwrap();

@@ -379,6 +379,7 @@ impl Monitor {
             lease_ms: config.lease_ms,
             log_bytes: LOG_BYTES,
             collect_ms: COLLECT_MS,
+            references: jobhall_server::References::default(),
             nodes: nodes(self.database.clone()),
             secret: Some(NodeSecret::new(self.keys.clone())),
         };

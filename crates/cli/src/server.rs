@@ -72,6 +72,7 @@ impl OpenServer {
             lease_ms: config.lease_ms,
             log_bytes: LOG_BYTES,
             collect_ms: COLLECT_MS,
+            references: jobhall_server::References::default(),
             nodes: alone(at.advertised(address)),
             secret: None,
         };

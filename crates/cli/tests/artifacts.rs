@@ -211,17 +211,75 @@ fn logs_tell_their_streams() {
     assert_eq!(hall.run(&["job", "log", "1", "--stream", "both"]).status.code(), Some(2));
 }
 
+/// Takes the one queued job as a worker of its own.
+fn taken(
+    hall: &Hall,
+    runtime: &tokio::runtime::Runtime,
+) -> (jobhall_client::Client, jobhall_protocol::Assigned) {
+    let token = fs::read_to_string(hall.path("data/admin.token")).unwrap();
+    let client = jobhall_client::Client::new(&hall.url, Some(token.trim())).unwrap();
+    let vacancy =
+        jobhall_protocol::Vacancy { slots: 1, wait_s: 20, abilities: String::new(), accepts: String::new() };
+    let given = runtime.block_on(client.vacancies(&vacancy)).unwrap().attempts.remove(0);
+    (client, given)
+}
+
+#[test]
+fn ground_10_notes_are_printed_and_followed() {
+    let hall = Hall::start(&["server"]);
+    hall.run(&["job", "submit", "mine"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (client, given) = taken(&hall, &runtime);
+    let lease = jobhall_client::AttemptRef { attempt: &given.id, lease: &given.lease };
+    let append = |stream, offset, bytes: &'static str| {
+        runtime.block_on(client.append_log(lease, stream, offset, bytes.into())).unwrap()
+    };
+    append(jobhall_client::Stream::Stdout, 0, "{\"output\":1}\n");
+    append(jobhall_client::Stream::Note, 0, "{\"phase\":1}\n");
+    let notes = |words: &[&str]| text(&hall.run(&[&["job", "log", "1", "--notes"], words].concat()).stdout);
+    assert_eq!(notes(&[]), "{\"phase\":1}\n");
+    let mut follower =
+        hall.command(&["job", "log", "1", "--notes", "-f"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "{\"phase\":1}");
+    append(jobhall_client::Stream::Note, 12, "{\"phase\":2}\n");
+    assert_eq!(lines.next().unwrap().unwrap(), "{\"phase\":2}");
+    let report = json!({"outcome": "succeeded"});
+    let report: jobhall_protocol::OutcomeReport = serde_json::from_value(report).unwrap();
+    runtime.block_on(client.outcome(lease, &report)).unwrap();
+    assert!(lines.next().is_none(), "it ends with the job");
+    assert!(follower.wait().unwrap().success());
+    let stamped = notes(&["--timestamps"]);
+    assert!(stamped.lines().count() == 2 && stamped.ends_with(" {\"phase\":2}\n"), "{stamped}");
+    let frame: Value = serde_json::from_str(notes(&["--jsonl"]).lines().nth(1).unwrap()).unwrap();
+    assert_eq!((frame["stream"].as_str(), frame["offset"].as_u64()), (Some("note"), Some(12)));
+    for more in [["--stream", "stdout"], ["--tail", "5"]] {
+        assert_eq!(hall.run(&[&["job", "log", "1", "--notes"][..], &more].concat()).status.code(), Some(2));
+    }
+    assert_eq!(hall.run(&["job", "log", "1"]).stdout, b"{\"output\":1}\n");
+}
+
+/// The process of a job prints lines that look like notes, and asks for one with its token.
+#[test]
+fn ground_10_no_process_writes_a_note() {
+    let hall = Hall::up();
+    let script = "echo '{\"note\":1}'; echo '{\"note\":2}' >&2
+        curl -s -o /dev/null -w '%{http_code}' --data-binary '{}\n' -H \"Authorization: Bearer $JOBHALL_TOKEN\" \\
+            \"$JOBHALL_SERVER/api/v1/attempts/$JOBHALL_JOB-$JOBHALL_CLAIM/log?stream=note\"";
+    let output = hall.job(script);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(hall.run(&["job", "log", "1", "--notes"]).stdout, b"");
+    let log = text(&hall.run(&["job", "log", "1"]).stdout);
+    assert!(log.contains("{\"note\":1}") && log.contains("{\"note\":2}") && log.contains("403"), "{log}");
+}
+
 /// A worker written as a shell script stores a file with its lease.
 #[test]
 fn a_file_is_put_from_inside_a_job() {
     let hall = Hall::start(&["server"]);
     hall.run(&["job", "submit", "mine"]);
-    let token = fs::read_to_string(hall.path("data/admin.token")).unwrap();
-    let client = jobhall_client::Client::new(&hall.url, Some(token.trim())).unwrap();
-    let vacancy =
-        jobhall_protocol::Vacancy { slots: 1, wait_s: 20, abilities: String::new(), accepts: String::new() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let given = runtime.block_on(client.vacancies(&vacancy)).unwrap().attempts.remove(0);
+    let (_, given) = taken(&hall, &runtime);
     let content = "kept\n".repeat(3_000_000);
     fs::write(hall.path("file"), &content).unwrap();
     let put = |lease: &str, words: &[&str]| {

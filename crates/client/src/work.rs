@@ -74,7 +74,8 @@ impl Client {
         self.read(&self.of_attempt(lease, "progress").json(progress)?).await
     }
 
-    /// Appends to the log at `offset`. Because of the offset, a chunk may be repeated.
+    /// Appends to the log at `offset`. Because of the offset, a chunk may be repeated. A note ([`LogStream::Note`]) is one
+    /// line of JSON that ends with a line feed; notes have offsets of their own.
     ///
     /// # Errors
     /// The lease is lost, the chunk does not fit the existing log, or the server could not be reached.

@@ -9,7 +9,7 @@ use crate::timestamp::Timestamp;
 /// The media type of JSON lines.
 pub const NDJSON: &str = "application/x-ndjson";
 
-/// The output stream of a process.
+/// A stream of an attempt's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStream {
@@ -17,6 +17,8 @@ pub enum LogStream {
     Stdout,
     /// Standard error.
     Stderr,
+    /// Notes of the worker: lines of JSON in a log of their own, with offsets of their own. No process writes them.
+    Note,
 }
 
 impl LogStream {
@@ -26,6 +28,7 @@ impl LogStream {
         match self {
             LogStream::Stdout => "stdout",
             LogStream::Stderr => "stderr",
+            LogStream::Note => "note",
         }
     }
 }

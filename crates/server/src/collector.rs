@@ -1,13 +1,14 @@
 //! Garbage collection of blobs: periodic, a slice at a time.
 //!
 //! The collector asks the store which jobs retention has removed. It therefore does not matter who removed a job and
-//! when, and a server that was down catches up. If the store cannot answer, nothing is removed.
+//! when, and a server that was down catches up. If the store cannot answer, nothing is removed. Applications that refer
+//! to objects without an attempt say so through [`References`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jobhall_blobs::{AttemptKey, BlobError, Blobs, Collected, MIN_AGE_MS, Sweep, Verdicts};
+use jobhall_blobs::{AttemptKey, BlobError, Blobs, Collected, Digest, MIN_AGE_MS, Sweep, Verdicts};
 use jobhall_core::JobId;
 use jobhall_store::Store;
 use tokio::runtime::Handle;
@@ -22,10 +23,29 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Delay of the first collection after the start, so that a server that is restarted often collects too.
 const FIRST: Duration = Duration::from_secs(60);
 
+/// References to objects that are not artifacts of attempts: an object is kept while one of these is true for it.
+/// Both are called on a thread that may block. If the answer is unknown, it is true.
+#[derive(Clone)]
+pub struct References {
+    /// Whether a stored reference to the object exists.
+    pub referenced: Arc<dyn Fn(&Digest) -> bool + Send + Sync>,
+    /// Whether the object is in use although no reference to it is stored yet. Asked while the object is locked: it
+    /// must answer from memory. Pin an object, then touch it; if it no longer exists, store it again.
+    pub pinned: Arc<dyn Fn(&Digest) -> bool + Send + Sync>,
+}
+
+impl Default for References {
+    /// No references.
+    fn default() -> References {
+        References { referenced: Arc::new(|_| false), pinned: Arc::new(|_| false) }
+    }
+}
+
 /// Collects until the server stops.
 pub(crate) async fn run(
     blobs: Arc<Blobs>,
     store: Arc<dyn Store>,
+    references: References,
     every: Duration,
     mut drain: watch::Receiver<bool>,
 ) {
@@ -36,7 +56,7 @@ pub(crate) async fn run(
             return;
         }
         pause = every;
-        let (collected, troubles) = walk(&blobs, &store, &mut drain).await;
+        let (collected, troubles) = walk(&blobs, &store, &references, &mut drain).await;
         tell(&collected, &troubles);
     }
 }
@@ -45,17 +65,20 @@ pub(crate) async fn run(
 async fn walk(
     blobs: &Arc<Blobs>,
     store: &Arc<dyn Store>,
+    references: &References,
     drain: &mut watch::Receiver<bool>,
 ) -> (Collected, Vec<BlobError>) {
     let mut sweep = Sweep::new(now_ms(), MIN_AGE_MS);
     let (mut collected, mut troubles) = (Collected::default(), Vec::new());
     while !sweep.is_over() && !*drain.borrow() {
-        let (blobs, store) = (blobs.clone(), store.clone());
+        let (blobs, store, references) = (blobs.clone(), store.clone(), references.clone());
         let slice = tokio::task::spawn_blocking(move || {
             let asked = Asked { store, runtime: Handle::current(), known: HashMap::new() };
             let asked = std::cell::RefCell::new(asked);
             let gone = |attempt| asked.borrow_mut().is_gone(attempt);
-            let done = sweep.step(&blobs, Verdicts { referenced: &|_| false, gone: &gone }, SLICE);
+            let References { referenced, pinned } = &references;
+            let verdicts = Verdicts { referenced: referenced.as_ref(), pinned: pinned.as_ref(), gone: &gone };
+            let done = sweep.step(&blobs, verdicts, SLICE);
             (sweep, done)
         });
         let began = Instant::now();

@@ -273,7 +273,10 @@ impl From<AppendError> for ApiError {
             AppendError::Gap { .. } | AppendError::Conflict { .. } | AppendError::Finished { .. } => {
                 ApiError::new(Code::Conflict, error.to_string())
             }
-            AppendError::ChunkTooLarge { .. } => ApiError::new(Code::TooLarge, error.to_string()),
+            AppendError::ChunkTooLarge { .. }
+            | AppendError::NoteTooLarge { .. }
+            | AppendError::NotesFull { .. } => ApiError::new(Code::TooLarge, error.to_string()),
+            AppendError::NotOneLine => ApiError::bad(error.to_string()),
             AppendError::Blob(error) => error.into(),
         }
     }

@@ -40,7 +40,8 @@ impl Leader {
         let ((drain, draining), (close, closing)) = (watch::channel(false), watch::channel(false));
         let (blobs, store) = (options.blobs.clone(), options.store.clone());
         let every = Duration::from_millis(options.collect_ms);
-        let collecting = tokio::spawn(collector::run(blobs, store, every, draining.clone()));
+        let references = options.references.clone();
+        let collecting = tokio::spawn(collector::run(blobs, store, references, every, draining.clone()));
         tokio::spawn(reread(options.tokens.clone(), closing.clone()));
         tokio::spawn(options.tokens.clone().end_revoked(options.engine.clone(), closing.clone()));
         let secret = options.secret.clone();

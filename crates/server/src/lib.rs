@@ -62,6 +62,7 @@ mod visibility;
 
 use jobhall_core::{Application, Reserved, ReservedTypes};
 
+pub use collector::References;
 pub use connections::ConnectionLimits;
 pub use forward::{ForwardTo, check_address};
 pub use forwarded_for::NodeSecret;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jobhall_blobs::{
-    AppendError, Appended, AttemptKey, BlobError, Blobs, ByteRange, Chunk, Entries, Entry, LogInfo,
-    ReadError, Step, Stream, Tail,
+    AppendError, Appended, AttemptKey, BlobError, Blobs, ByteRange, Chunk, Entries, Entry, LogInfo, LogKey,
+    NOTE_BYTES, NOTES_BYTES, ReadError, Step, Stream, Tail, check_note,
 };
-use jobhall_core::AttemptId;
+use jobhall_core::{AttemptId, Json};
 use tokio::sync::Notify;
 
 use crate::app::now;
@@ -39,7 +39,7 @@ impl Logs {
         Logs { blobs, limit }
     }
 
-    /// Appends bytes at an offset, or at the end.
+    /// Appends bytes at an offset, or at the end. A note must be one line of JSON, and is never truncated.
     pub(crate) async fn append(
         &self,
         attempt: AttemptId,
@@ -47,11 +47,18 @@ impl Logs {
         stream: Stream,
         bytes: axum::body::Bytes,
     ) -> Result<Appended, ApiError> {
-        let limit = self.limit;
+        let limit = match stream {
+            Stream::Stdout | Stream::Stderr => self.limit,
+            Stream::Note => {
+                check_json(&bytes)?;
+                NOTES_BYTES
+            }
+        };
         let appended = self.blocking(move |blobs| {
+            let log = LogKey { attempt: key(attempt), channel: stream.channel() };
             let offset = match offset {
                 Some(offset) => offset,
-                None => blobs.logs().len(key(attempt)).map_err(AppendError::Blob)?,
+                None => blobs.logs().len(log).map_err(AppendError::Blob)?,
             };
             let chunk = Chunk { offset, at_ms: now_ms(), stream, bytes: &bytes };
             blobs.logs().append(key(attempt), &chunk, limit, false)
@@ -59,31 +66,31 @@ impl Logs {
         Ok(appended.await??)
     }
 
-    /// Makes a log durable and complete. A log without any bytes has no file.
+    /// Makes the logs of an attempt durable and complete. A log without any bytes has no file.
     pub(crate) async fn finish(&self, attempt: AttemptId) -> Result<(), ApiError> {
-        Ok(self.blocking(move |blobs| finish(blobs, attempt)).await??)
+        Ok(self.blocking(move |blobs| finish(blobs, attempt, true)).await??)
     }
 
-    /// Finishes several logs, each with its own end.
+    /// Finishes the logs of several attempts, each with its own end; of each it is known whether it may have notes.
     pub(crate) async fn finish_all(
         &self,
-        attempts: Vec<AttemptId>,
+        attempts: Vec<(AttemptId, bool)>,
     ) -> Result<Vec<Result<(), ApiError>>, ApiError> {
         let finished = self.blocking(move |blobs| {
-            let finished = attempts.into_iter().map(|attempt| finish(blobs, attempt));
+            let finished = attempts.into_iter().map(|(attempt, noted)| finish(blobs, attempt, noted));
             finished.map(|result| result.map_err(ApiError::from)).collect()
         });
         finished.await
     }
 
-    pub(crate) async fn info(&self, attempt: AttemptId) -> Result<LogInfo, ApiError> {
-        Ok(self.blocking(move |blobs| blobs.logs().info(key(attempt))).await??)
+    pub(crate) async fn info(&self, log: LogKey) -> Result<LogInfo, ApiError> {
+        Ok(self.blocking(move |blobs| blobs.logs().info(log)).await??)
     }
 
     /// Reads some bytes between two offsets.
-    pub(crate) async fn read(&self, attempt: AttemptId, from: u64, to: u64) -> Result<Vec<u8>, ApiError> {
+    pub(crate) async fn read(&self, log: LogKey, from: u64, to: u64) -> Result<Vec<u8>, ApiError> {
         let range = ByteRange::FromTo(from, to.saturating_sub(1));
-        let piece = self.blocking(move |blobs| blobs.logs().read(key(attempt), range, PIECE)).await?;
+        let piece = self.blocking(move |blobs| blobs.logs().read(log, range, PIECE)).await?;
         match piece {
             Ok(piece) => Ok(piece.bytes),
             Err(ReadError::Range(error)) => Err(ApiError::internal(error)),
@@ -92,18 +99,17 @@ impl Logs {
     }
 
     /// Reads some chunks from an offset.
-    pub(crate) async fn entries(&self, attempt: AttemptId, from: u64) -> Result<Entries, ApiError> {
-        Ok(self.blocking(move |blobs| blobs.logs().entries(key(attempt), from, PIECE)).await??)
+    pub(crate) async fn entries(&self, log: LogKey, from: u64) -> Result<Entries, ApiError> {
+        Ok(self.blocking(move |blobs| blobs.logs().entries(log, from, PIECE)).await??)
     }
 
     /// Follows a log from an offset.
-    pub(crate) async fn follow(&self, attempt: AttemptId, from: u64) -> Result<Follow, ApiError> {
+    pub(crate) async fn follow(&self, log: LogKey, from: u64) -> Result<Follow, ApiError> {
         let news = Arc::new(Notify::new());
         let wake = news.clone();
         // This call may wait for the collector while it handles a log, and then also for the database.
-        let tail = self.blocking(move |blobs| {
-            blobs.logs().tail(key(attempt), from, Arc::new(move || wake.notify_one()))
-        });
+        let tail =
+            self.blocking(move |blobs| blobs.logs().tail(log, from, Arc::new(move || wake.notify_one())));
         Ok(Follow { tail: Some(tail.await??), news })
     }
 
@@ -140,12 +146,26 @@ impl Follow {
     }
 }
 
-fn finish(blobs: &Blobs, attempt: AttemptId) -> Result<(), BlobError> {
-    let info = blobs.logs().info(key(attempt))?;
+/// Finishes the output of an attempt, and its notes if it may have any.
+fn finish(blobs: &Blobs, attempt: AttemptId, noted: bool) -> Result<(), BlobError> {
+    finish_log(blobs, key(attempt).into())?;
+    let notes = key(attempt).notes();
+    if noted && blobs.logs().may_exist(notes)? { finish_log(blobs, notes) } else { Ok(()) }
+}
+
+fn finish_log(blobs: &Blobs, log: LogKey) -> Result<(), BlobError> {
+    let info = blobs.logs().info(log)?;
     if info.len > 0 && !info.finished {
-        blobs.logs().finish(key(attempt), now_ms())?;
+        blobs.logs().finish(log, now_ms())?;
     }
     Ok(())
+}
+
+/// Checks that bytes are one line of JSON.
+fn check_json(note: &[u8]) -> Result<(), ApiError> {
+    check_note(note)?;
+    let checked = Json::parse_bytes("the note", note, NOTE_BYTES);
+    checked.map(drop).map_err(|error| ApiError::bad(error.to_string()))
 }
 
 /// The attempt as a key for blobs.

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::app::Hosts;
+use crate::collector::References;
 use crate::connections::{ConnectionLimits, accept};
 use crate::forward::{ForwardTo, Forwarder};
 use crate::forwarded_for::NodeSecret;
@@ -52,6 +53,8 @@ pub struct Options {
     pub log_bytes: u64,
     /// Interval between two collections of unreferenced blobs.
     pub collect_ms: u64,
+    /// References to objects that are not artifacts of attempts.
+    pub references: References,
     pub nodes: Nodes,
     /// The secret that the nodes share; none for a single node.
     pub secret: Option<NodeSecret>,

@@ -24,7 +24,7 @@ const GATHER: Duration = Duration::from_millis(100);
 /// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(10);
 /// Pause before a message that the server could not accept is sent again.
-const AGAIN: Duration = Duration::from_millis(500);
+pub(crate) const AGAIN: Duration = Duration::from_millis(500);
 
 /// The order for an attempt, in increasing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -21,6 +21,15 @@ struct Holding {
     free: bool,
     /// Its unanswered message.
     message: Option<OutboundMessage>,
+    /// Its unanswered note: notes are written beside output.
+    note: Option<OutboundMessage>,
+}
+
+impl Holding {
+    /// Where an unanswered message of this kind is kept.
+    fn slot(&mut self, kind: Option<Word>) -> &mut Option<OutboundMessage> {
+        if kind == Some(Word::Note) { &mut self.note } else { &mut self.message }
+    }
 }
 
 /// All attempts of the worker.
@@ -36,7 +45,7 @@ impl InFlight {
         order: watch::Sender<Order>,
         begun: Begun,
     ) {
-        self.0.insert(attempt, Holding { lease, task, order, begun, free: false, message: None });
+        self.0.insert(attempt, Holding { lease, task, order, begun, free: false, message: None, note: None });
     }
 
     /// The number of slots in use.
@@ -88,7 +97,7 @@ impl InFlight {
             rises
         });
         if order == Order::Lost {
-            holding.message = None;
+            (holding.message, holding.note) = (None, None);
         }
     }
 
@@ -127,14 +136,16 @@ impl InFlight {
             return Vec::new();
         }
         let messages = message.messages.clone();
-        holding.free |= last(&message) == Some(Word::Outcome);
-        holding.message = Some(message);
+        let kind = last(&message);
+        holding.free |= kind == Some(Word::Outcome);
+        *holding.slot(kind) = Some(message);
         messages
     }
 
     /// All unanswered messages, to be sent again on a new connection.
     pub fn unanswered(&self) -> Vec<ToServer> {
-        let outbound = self.0.values().filter_map(|holding| holding.message.as_ref());
+        // A note that was written before the outcome is sent before it.
+        let outbound = self.0.values().flat_map(|holding| [&holding.note, &holding.message]).flatten();
         outbound.flat_map(|message| message.messages.iter().cloned()).collect()
     }
 
@@ -143,7 +154,9 @@ impl InFlight {
         match message {
             ToWorker::Cancel { attempt, .. } => self.tell(attempt, Order::Cancel),
             ToWorker::Revoke { attempt } => self.tell(attempt, Order::Lost),
-            ToWorker::Logged { attempt, .. } => self.answer(attempt, Word::Log, Reply::Taken),
+            ToWorker::Logged { attempt, note, .. } => {
+                self.answer(attempt, if note { Word::Note } else { Word::Log }, Reply::Taken);
+            }
             ToWorker::Moved { attempt, to, .. } => self.answer(attempt, to, Reply::Taken),
             ToWorker::Refused { attempt: Some(attempt), to, code, detail } => {
                 if matches!(code, Code::LeaseLost | Code::NotFound) {
@@ -158,7 +171,7 @@ impl InFlight {
 
     fn answer(&mut self, attempt: AttemptId, to: Word, reply: Reply) {
         let Some(holding) = self.0.get_mut(&attempt) else { return };
-        if let Some(message) = holding.message.take_if(|message| last(message) == Some(to)) {
+        if let Some(message) = holding.slot(Some(to)).take_if(|message| last(message) == Some(to)) {
             // A receiver that was dropped belongs to an ended task, which reports it.
             let _ = message.reply.send(reply);
         }
@@ -174,7 +187,7 @@ pub(crate) fn start(attempt: AttemptId, lease: LeaseId) -> ToServer {
 fn last(message: &OutboundMessage) -> Option<Word> {
     match message.messages.last()? {
         ToServer::Accept { .. } => Some(Word::Accept),
-        ToServer::Log { .. } => Some(Word::Log),
+        ToServer::Log { stream, .. } => Some(Word::of_log(*stream)),
         ToServer::Outcome { .. } => Some(Word::Outcome),
         _ => None,
     }
@@ -229,7 +242,7 @@ mod tests {
         let (mut held, _) = one().await;
         let (both, mut answer) = message(vec![log(), outcome()]);
         assert_eq!(held.keep(both).len(), 2);
-        held.hear(ToWorker::Logged { attempt: attempt(), len: 1, truncated: false });
+        held.hear(ToWorker::Logged { attempt: attempt(), len: 1, truncated: false, note: false });
         assert!(answer.try_recv().is_err(), "the outcome is still open");
         assert_eq!(held.unanswered().len(), 2, "both are sent again on a new connection");
         held.hear(refused(Word::Outcome, Code::StorageFull));
@@ -239,6 +252,26 @@ mod tests {
         held.keep(again);
         held.hear(ToWorker::Moved { attempt: attempt(), to: Word::Outcome, state: "succeeded".to_owned() });
         assert_eq!(answer.try_recv(), Ok(Reply::Taken));
+    }
+
+    #[tokio::test]
+    async fn ground_10_a_note_and_output_are_answered_apart() {
+        let (mut held, _) = one().await;
+        let ToServer::Log { attempt, lease, offset, bytes, .. } = log() else { panic!("a log message") };
+        let note = ToServer::Log { attempt, lease, offset, stream: LogStream::Note, bytes };
+        let (output, mut of_output) = message(vec![log()]);
+        let (note, mut of_note) = message(vec![note]);
+        held.keep(output);
+        held.keep(note);
+        assert_eq!(held.unanswered().len(), 2, "neither replaces the other");
+        held.hear(ToWorker::Logged { attempt, len: 1, truncated: false, note: false });
+        assert_eq!(of_output.try_recv(), Ok(Reply::Taken));
+        assert!(of_note.try_recv().is_err(), "the note is still open");
+        held.hear(refused(Word::Log, Code::Conflict));
+        assert!(of_note.try_recv().is_err());
+        held.hear(refused(Word::Note, Code::TooLarge));
+        assert_eq!(of_note.try_recv(), Ok(Reply::Refused(Code::TooLarge, "no".to_owned())));
+        assert!(held.unanswered().is_empty());
     }
 
     #[tokio::test]

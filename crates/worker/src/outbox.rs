@@ -1,6 +1,9 @@
 //! Sends an attempt's messages to the server: the attempt hands over a message and waits for the reply, however
 //! often the connection breaks meanwhile.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "for executors that describe phases of their work"))]
+mod notes;
+
 use jobhall_core::AttemptId;
 use jobhall_protocol::{Code, ToServer};
 use tokio::sync::{mpsc, oneshot};

@@ -167,6 +167,11 @@ impl Folder {
         fs::fsync(&self.fd).map_err(|e| BlobError::io("sync", self.name.clone(), e))
     }
 
+    /// Makes the whole file system of the directory durable: contents and entries.
+    pub(super) fn sync_all(&self) -> Result<(), BlobError> {
+        fs::syncfs(&self.fd).map_err(|e| BlobError::io("sync", self.name.clone(), e))
+    }
+
     /// The path of a file, for messages.
     pub(super) fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.name)

@@ -24,10 +24,16 @@ pub(super) struct Temps {
     live: Mutex<HashSet<String>>,
 }
 
-/// A file that is removed on drop, unless it was renamed.
+/// A file being written.
 #[derive(Debug)]
 pub(super) struct Temp<'a> {
     file: File,
+    entry: TempEntry<'a>,
+}
+
+/// The name of a temporary file. The file is removed on drop, unless it was renamed.
+#[derive(Debug)]
+pub(super) struct TempEntry<'a> {
     name: String,
     disk: &'a Disk,
     renamed: bool,
@@ -44,7 +50,7 @@ impl Temps {
             let mut live = guard(&self.live);
             if let Some(file) = self.folder.create_new(&name)? {
                 live.insert(name.clone());
-                return Ok(Temp { file, name, disk, renamed: false });
+                return Ok(Temp { file, entry: TempEntry { name, disk, renamed: false } });
             }
         }
         Err(BlobError::Odd { what: self.folder.path(""), why: "every name that was tried is taken" })
@@ -55,26 +61,40 @@ impl Temps {
     }
 }
 
-impl Temp<'_> {
+impl<'a> Temp<'a> {
+    /// Sets the time of the file and closes it: thousands of open files would exhaust the limit of the process.
+    pub(super) fn closed(self, now_ms: u64) -> Result<TempEntry<'a>, BlobError> {
+        set_modified(&self.file, &self.entry.path(), now_ms)?;
+        Ok(self.entry)
+    }
+}
+
+impl TempEntry<'_> {
     fn path(&self) -> String {
         self.disk.temps.folder.path(&self.name)
+    }
+
+    /// Gives the file its name, replacing another. The name is not durable yet.
+    pub(super) fn rename(&mut self, folder: &Folder, file: &str) -> Result<(), BlobError> {
+        self.disk.temps.folder.rename(&self.name, folder, file)?;
+        self.renamed = true;
+        Ok(())
     }
 }
 
 impl file_store::Temp for Temp<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
-        self.file.write_all(bytes).map_err(|e| BlobError::io("write", self.path(), e))
+        self.file.write_all(bytes).map_err(|e| BlobError::io("write", self.entry.path(), e))
     }
 
     fn settle(&mut self, now_ms: u64) -> Result<(), BlobError> {
-        set_modified(&self.file, &self.path(), now_ms)?;
-        self.file.sync_all().map_err(|e| BlobError::io("sync", self.path(), e))
+        set_modified(&self.file, &self.entry.path(), now_ms)?;
+        self.file.sync_all().map_err(|e| BlobError::io("sync", self.entry.path(), e))
     }
 
     fn name(&mut self, name: &Name) -> Result<(), BlobError> {
-        self.disk.within_made(name.shelf, |folder| {
-            self.disk.temps.folder.rename(&self.name, folder, &name.file)?;
-            self.renamed = true;
+        self.entry.disk.within_made(name.shelf, |folder| {
+            self.entry.rename(folder, &name.file)?;
             if let Err(error) = folder.sync() {
                 // The entry may not be durable, and a later sync may wrongly report that it is: start again.
                 let _ = folder.remove(&name.file);
@@ -85,7 +105,7 @@ impl file_store::Temp for Temp<'_> {
     }
 }
 
-impl Drop for Temp<'_> {
+impl Drop for TempEntry<'_> {
     fn drop(&mut self) {
         let temps = &self.disk.temps;
         if !self.renamed {

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use super::RECORDS;
 use super::index::State;
+use super::note::{NOTE_BYTES, NOTES_BYTES, check_note};
 use super::record::Stream;
 use crate::BlobError;
 
@@ -49,6 +50,15 @@ pub enum AppendError {
     Finished { what: String, len: u64 },
     #[error("append to log {what}: the chunk has {bytes} bytes, the limit is {CHUNK_BYTES}")]
     ChunkTooLarge { what: String, bytes: usize },
+    #[error("append a note: it has {bytes} bytes, the limit is {NOTE_BYTES}")]
+    NoteTooLarge { bytes: usize },
+    #[error("append a note: it must be one line that ends with a line feed")]
+    NotOneLine,
+    /// A note is never truncated.
+    #[error(
+        "append a note: the notes of the attempt have {len} bytes and would have more than {NOTES_BYTES}, the limit"
+    )]
+    NotesFull { len: u64 },
     #[error(transparent)]
     Blob(#[from] BlobError),
 }
@@ -73,6 +83,9 @@ pub(super) fn plan(
     if count > CHUNK_BYTES {
         return Err(AppendError::ChunkTooLarge { what: what(), bytes: count });
     }
+    if chunk.stream == Stream::Note {
+        check_note(chunk.bytes)?;
+    }
     let known = clamped(state.len.saturating_sub(chunk.offset), count);
     let rest = count - known;
     if state.truncated || (rest == 0 && chunk.offset <= state.len) {
@@ -87,6 +100,9 @@ pub(super) fn plan(
     // The last two records are reserved for the marks.
     let room = if state.records + 2 < RECORDS { limit.saturating_sub(state.len) } else { 0 };
     let fresh = clamped(room, rest);
+    if fresh < rest && chunk.stream == Stream::Note {
+        return Err(AppendError::NotesFull { len: state.len });
+    }
     Ok(Plan { known, fresh, mark: fresh < rest })
 }
 

@@ -26,6 +26,7 @@ pub struct Line {
 pub struct Lines {
     stdout: Option<Line>,
     stderr: Option<Line>,
+    note: Option<Line>,
 }
 
 impl Lines {
@@ -53,7 +54,7 @@ impl Lines {
     /// The incomplete lines at the end of the log.
     #[must_use]
     pub fn end(self) -> Vec<Line> {
-        let mut left: Vec<Line> = [self.stdout, self.stderr].into_iter().flatten().collect();
+        let mut left: Vec<Line> = [self.stdout, self.stderr, self.note].into_iter().flatten().collect();
         left.sort_by_key(|line| line.offset);
         left
     }
@@ -74,6 +75,7 @@ impl Lines {
         match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
+            Stream::Note => &mut self.note,
         }
     }
 }

@@ -11,10 +11,10 @@ use super::info::LogInfo;
 use super::record::{Kind, RECORD_BYTES, Record};
 use super::tail::Watchers;
 use crate::file_store::{FileStore, Found, Name, Section, Shelf, Write};
-use crate::{AttemptKey, BlobError, guard};
+use crate::{BlobError, Channel, LogKey, guard};
 
 pub(crate) struct Log {
-    attempt: AttemptKey,
+    key: LogKey,
     file_store: Arc<dyn FileStore>,
     /// Held by the only writer, also while it syncs; readers do not wait for it.
     writing: Mutex<Durable>,
@@ -35,9 +35,9 @@ struct Durable {
 }
 
 impl Log {
-    pub(super) fn new(attempt: AttemptKey, file_store: Arc<dyn FileStore>) -> Log {
+    pub(super) fn new(key: LogKey, file_store: Arc<dyn FileStore>) -> Log {
         Log {
-            attempt,
+            key,
             file_store,
             writing: Mutex::default(),
             state: Mutex::default(),
@@ -49,6 +49,10 @@ impl Log {
 
     pub(super) fn info(&self) -> Result<LogInfo, BlobError> {
         Ok(LogInfo::from(self.state()?))
+    }
+
+    pub(super) fn channel(&self) -> Channel {
+        self.key.channel
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -94,7 +98,7 @@ impl Log {
 
     fn add(&self, chunk: &Chunk<'_>, limit: u64, durable: &mut Durable) -> Result<State, AppendError> {
         let state = self.state()?;
-        let plan = plan(&state, chunk, limit, &|| self.attempt.to_string())?;
+        let plan = plan(&state, chunk, limit, &|| self.key.to_string())?;
         self.compare(chunk, plan.known)?;
         let (bytes, records) = fresh(&state, chunk, plan);
         if records.is_empty() {
@@ -161,10 +165,9 @@ impl Log {
         let there = self.files_there()?.bytes(chunk.offset, known)?;
         let differs = (0..known).find(|&at| there.get(at) != chunk.bytes.get(at));
         match differs {
-            Some(at) => Err(AppendError::Conflict {
-                what: self.attempt.to_string(),
-                offset: chunk.offset + at as u64,
-            }),
+            Some(at) => {
+                Err(AppendError::Conflict { what: self.key.to_string(), offset: chunk.offset + at as u64 })
+            }
             None => Ok(()),
         }
     }
@@ -197,19 +200,15 @@ impl Log {
     }
 
     fn data_name(&self) -> Name {
-        self.shelf().file(self.attempt.to_string())
+        data_name(self.key)
     }
 
     fn index_name(&self) -> Name {
-        self.shelf().file(format!("{}.idx", self.attempt))
-    }
-
-    fn shelf(&self) -> Shelf {
-        Shelf::of(Section::Logs, self.attempt.shard())
+        shelf(self.key).file(format!("{}.idx", self.key))
     }
 
     pub(super) fn what(&self) -> String {
-        format!("log {}", self.attempt)
+        format!("log {}", self.key)
     }
 
     /// Removes the files if both are old; returns their size.
@@ -228,6 +227,15 @@ impl Log {
         }
         Ok(removed.then(|| there.map(|file| file.bytes).sum()))
     }
+}
+
+/// The file with the bytes of a log.
+pub(super) fn data_name(key: LogKey) -> Name {
+    shelf(key).file(key.to_string())
+}
+
+fn shelf(key: LogKey) -> Shelf {
+    Shelf::of(Section::Logs, key.attempt.shard())
 }
 
 /// The new bytes of a chunk, and their records.
@@ -251,6 +259,6 @@ impl From<State> for LogInfo {
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("attempt", &self.attempt).finish_non_exhaustive()
+        f.debug_struct("Log").field("key", &self.key).finish_non_exhaustive()
     }
 }

@@ -9,6 +9,8 @@
 //! Both checks are the first four bytes of a BLAKE3 hash. The check of the record also covers its number, so an old
 //! record in a wrong position is not accepted.
 
+use crate::Channel;
+
 pub(super) const RECORD_BYTES: usize = 28;
 const CHECKED: usize = 24;
 
@@ -16,6 +18,19 @@ const CHECKED: usize = 24;
 pub enum Stream {
     Stdout,
     Stderr,
+    /// A line that the worker wrote, not a process.
+    Note,
+}
+
+impl Stream {
+    /// The log that it is written to.
+    #[must_use]
+    pub fn channel(self) -> Channel {
+        match self {
+            Stream::Stdout | Stream::Stderr => Channel::Output,
+            Stream::Note => Channel::Notes,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +104,7 @@ impl Kind {
             Kind::Data(Stream::Stderr) => 2,
             Kind::Truncated => 3,
             Kind::Finished => 4,
+            Kind::Data(Stream::Note) => 5,
         }
     }
 
@@ -98,6 +114,7 @@ impl Kind {
             2 => Some(Kind::Data(Stream::Stderr)),
             3 => Some(Kind::Truncated),
             4 => Some(Kind::Finished),
+            5 => Some(Kind::Data(Stream::Note)),
             _ => None,
         }
     }

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::PIECE_BYTES;
 use super::index::Files;
 use super::info::LogInfo;
 use super::log::Log;
 use super::record::{Kind, Record, Stream};
-use crate::BlobError;
+use super::{NOTE_BYTES, PIECE_BYTES};
+use crate::{BlobError, Channel};
 
 /// Number of records read at once.
 const BLOCK: u64 = 1_024;
@@ -37,7 +37,10 @@ pub struct Entries {
 impl Log {
     pub(super) fn entries(&self, from: u64, most: usize) -> Result<Entries, BlobError> {
         let info = self.info()?;
-        let items = self.view(from..info.len, most)?;
+        let items = match self.channel() {
+            Channel::Output => self.view(from..info.len, most)?,
+            Channel::Notes => whole_notes(self.view(from..info.len, most.max(NOTE_BYTES))?),
+        };
         let next = items.last().map_or(from, |entry| entry.offset + entry.bytes.len() as u64);
         Ok(Entries { items, next, info })
     }
@@ -58,6 +61,14 @@ impl Log {
         self.read_to.store(first + entries.len() as u64, Ordering::Relaxed);
         if entries.is_empty() { Err(files.damaged(range.start, "data")) } else { Ok(entries) }
     }
+}
+
+/// Without a last note that was cut: a reader of notes never sees a part of one. The next read returns it.
+fn whole_notes(mut items: Vec<Entry>) -> Vec<Entry> {
+    if items.len() > 1 {
+        items.pop_if(|last| !last.bytes.ends_with(b"\n"));
+    }
+    items
 }
 
 /// The consecutive records that overlap the range.

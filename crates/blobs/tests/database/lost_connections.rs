@@ -11,12 +11,12 @@ use crate::tables::Tables;
 use crate::{Hall, hall};
 
 /// Enough losses at many different points.
-const LOSSES: usize = 30;
+pub const LOSSES: usize = 30;
 /// Maximum number of tries; if they do not produce enough losses, no connection is ended.
-const MOST: u32 = 5_000;
+pub const MOST: u32 = 5_000;
 
 /// Ends connections of the hall while the work runs.
-fn while_connections_end<T>(tables: &Tables, work: impl FnOnce() -> T) -> T {
+pub fn while_connections_end<T>(tables: &Tables, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -75,7 +75,7 @@ fn no_half_object_is_seen_when_connections_end_in_the_middle_of_a_put() {
         }
         hall.put(&content(n));
     }
-    let nothing_wanted = Verdicts { referenced: &|_| false, gone: &|_| true };
+    let nothing_wanted = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|_| true };
     hall.blobs.collect(nothing_wanted, real_now_ms() + 2 * HOUR_MS, HOUR_MS).unwrap();
     let left =
         "SELECT (SELECT count(*) FROM jobhall.blob_files) + (SELECT count(*) FROM jobhall.blob_chunks)";

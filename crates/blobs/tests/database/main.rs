@@ -4,6 +4,7 @@
 #[path = "../fixture/mod.rs"]
 mod fixture;
 mod lost_connections;
+mod one_transaction;
 #[path = "../suite/mod.rs"]
 mod suite;
 mod tables;

@@ -12,7 +12,7 @@ use crate::fixture::{ATTEMPT, FileStore, HOUR_MS, INDEX, LOG, NO_LIMIT, NOW_MS, 
 use crate::tables::Tables;
 use crate::{Hall, hall};
 
-const NOTHING_WANTED: Verdicts<'_> = Verdicts { referenced: &|_| false, gone: &|_| true };
+const NOTHING_WANTED: Verdicts<'_> = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|_| true };
 
 fn append(blobs: &Blobs, offset: u64, bytes: &[u8]) -> Result<u64, AppendError> {
     blobs.logs().append(ATTEMPT, &chunk(offset, bytes), NO_LIMIT, true).map(|appended| appended.len)

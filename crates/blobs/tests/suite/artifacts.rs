@@ -91,7 +91,7 @@ pub fn damage_is_an_error_and_takes_no_object() {
     assert!(error.is_damage(), "{error}");
     assert!(matches!(hall.blobs.keep(ATTEMPT, &kept), Err(KeepError::Blob(BlobError::Damaged { .. }))));
     let later = NOW_MS + 99 * HOUR_MS;
-    let verdicts = jobhall_blobs::Verdicts { referenced: &|_| false, gone: &|_| false };
+    let verdicts = jobhall_blobs::Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|_| false };
     let collected = hall.blobs.collect(verdicts, later, HOUR_MS).unwrap();
     assert_eq!((collected.objects, collected.unread), (0, 1), "it may refer to any object");
     assert!(hall.blobs.objects().exists(&loose).unwrap());

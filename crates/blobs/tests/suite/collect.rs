@@ -1,22 +1,25 @@
 //! Garbage collection: unreferenced and old files are removed, all others are kept.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use crate::fixture::{ATTEMPT, FileStore, HOUR_MS, INDEX, LOG, NO_LIMIT, NOW_MS, chunk, object, real_now_ms};
 use crate::hall;
 use jobhall_blobs::{AttemptKey, Collected, Digest, MIN_AGE_MS, Sweep, Verdicts};
 
-const NOTHING_WANTED: Verdicts<'_> = Verdicts { referenced: &|_| false, gone: &|_| true };
+const NOTHING_WANTED: Verdicts<'_> = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|_| true };
 
 pub fn only_what_is_unreferenced_and_old_goes() {
     let hall = hall();
     let [old, wanted, young, future] = [b"old!", b"want", b"youn", b"futu"].map(|content| hall.put(content));
     hall.place.set_modified(&object(&young), NOW_MS + 1);
     hall.place.set_modified(&object(&future), NOW_MS + 99 * HOUR_MS);
-    let verdicts = Verdicts { referenced: &|digest| *digest == wanted, gone: &|_| false };
+    let verdicts = Verdicts { referenced: &|digest| *digest == wanted, pinned: &|_| false, gone: &|_| false };
     let at = |now_ms| hall.blobs.collect(verdicts, now_ms, MIN_AGE_MS).unwrap();
     assert_eq!(at(NOW_MS + MIN_AGE_MS - 1), Collected::default(), "a moment before");
     assert_eq!(at(NOW_MS + MIN_AGE_MS), Collected { objects: 1, bytes: 4, ..Collected::default() });
@@ -90,7 +93,8 @@ pub fn logs_go_with_their_attempts() {
         hall.blobs.logs().append(attempt, &chunk(0, b"output"), NO_LIMIT, false).unwrap();
         hall.blobs.logs().finish(attempt, NOW_MS).unwrap();
     }
-    let verdicts = Verdicts { referenced: &|_| false, gone: &|attempt| attempt == ATTEMPT };
+    let verdicts =
+        Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|attempt| attempt == ATTEMPT };
     let now_ms = real_now_ms();
     assert_eq!(hall.blobs.collect(verdicts, now_ms, HOUR_MS).unwrap().logs, 0, "young");
     let collected = hall.blobs.collect(verdicts, now_ms + 2 * HOUR_MS, HOUR_MS).unwrap();
@@ -135,7 +139,7 @@ pub fn a_put_during_the_question_saves_the_object() {
         hall.blobs.objects().put(&mut &b"again"[..], NO_LIMIT, now_ms).unwrap();
         false
     };
-    let verdicts = Verdicts { referenced: &referenced, gone: &|_| false };
+    let verdicts = Verdicts { referenced: &referenced, pinned: &|_| false, gone: &|_| false };
     assert_eq!(hall.blobs.collect(verdicts, now_ms, MIN_AGE_MS).unwrap().objects, 0);
     assert!(hall.blobs.objects().exists(&digest).unwrap());
 }
@@ -163,5 +167,69 @@ pub fn a_put_that_returned_has_its_object_whatever_the_collector_does() {
             collected.fetch_add(done.objects, Ordering::Relaxed);
         }
         racer.join().unwrap();
+    });
+}
+
+pub fn ground_11_a_pinned_object_stays_and_goes_when_the_pin_does() {
+    let hall = hall();
+    let [pinned, other] = [&b"pinned"[..], b"other"].map(|content| hall.put(content));
+    let pins = RefCell::new(BTreeSet::from([pinned]));
+    let verdicts = Verdicts {
+        referenced: &|_| false,
+        pinned: &|digest| pins.borrow().contains(digest),
+        gone: &|_| false,
+    };
+    let collect = || hall.blobs.collect(verdicts, NOW_MS + MIN_AGE_MS, MIN_AGE_MS).unwrap().objects;
+    assert_eq!(collect(), 1);
+    let there = [pinned, other].map(|digest| hall.blobs.objects().exists(&digest).unwrap());
+    assert_eq!(there, [true, false]);
+    assert_eq!(collect(), 0);
+    pins.borrow_mut().clear();
+    assert_eq!(collect(), 1);
+    assert!(!hall.blobs.objects().exists(&pinned).unwrap());
+}
+
+/// The pin comes after the walk has found that nothing refers to the object.
+pub fn ground_11_a_pin_between_the_scan_and_the_removal_saves_the_object() {
+    let hall = hall();
+    let digest = hall.put(b"late");
+    let is_pinned = Cell::new(false);
+    let referenced = |_: &Digest| {
+        is_pinned.set(true);
+        false
+    };
+    let verdicts = Verdicts { referenced: &referenced, pinned: &|_| is_pinned.get(), gone: &|_| false };
+    assert_eq!(hall.blobs.collect(verdicts, NOW_MS + MIN_AGE_MS, MIN_AGE_MS).unwrap().objects, 0);
+    hall.blobs.objects().verify(&digest).unwrap();
+}
+
+/// Another thread pins the object and touches it, while the walk asks whether it is pinned: the touch waits until the
+/// walk has decided. So either the walk sees the pin, or the touch reports that the object is gone.
+pub fn ground_11_a_pin_is_looked_at_while_the_object_cannot_be_touched() {
+    let hall = hall();
+    let digest = hall.put(b"contended");
+    let later = NOW_MS + MIN_AGE_MS;
+    let (asked, asking) = mpsc::channel();
+    let (touched, touching) = mpsc::channel();
+    thread::scope(|scope| {
+        let touch = {
+            let objects = hall.blobs.objects();
+            move || {
+                asking.recv().unwrap();
+                let there = objects.touch(&digest, later).unwrap();
+                touched.send(()).unwrap();
+                there
+            }
+        };
+        let touch = scope.spawn(touch);
+        let pinned = |_: &Digest| {
+            asked.send(()).unwrap();
+            let waited = touching.recv_timeout(Duration::from_millis(300));
+            assert!(waited.is_err(), "the object was touched while the walk decided");
+            false
+        };
+        let verdicts = Verdicts { referenced: &|_| false, pinned: &pinned, gone: &|_| false };
+        assert_eq!(hall.blobs.collect(verdicts, later, MIN_AGE_MS).unwrap().objects, 1);
+        assert!(!touch.join().unwrap(), "the touch reports that the object is gone");
     });
 }

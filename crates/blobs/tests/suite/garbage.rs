@@ -146,7 +146,7 @@ impl World {
         let mut sweep = self.sweep.take().unwrap_or_else(|| Sweep::new(self.now_ms, MIN_AGE_MS));
         let live: BTreeSet<u64> = self.jobs.values().copied().collect();
         let gone = |attempt: AttemptKey| !live.contains(&attempt.job);
-        let verdicts = Verdicts { referenced: &|_| false, gone: &gone };
+        let verdicts = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &gone };
         self.collected += sweep.step(&self.hall().blobs, verdicts, most).unwrap();
         self.sweep = (!sweep.is_over()).then_some(sweep);
     }

@@ -5,6 +5,8 @@ pub mod artifacts;
 pub mod collect;
 pub mod garbage;
 pub mod logs;
+pub mod many;
+pub mod notes;
 pub mod objects;
 pub mod tail;
 
@@ -34,6 +36,9 @@ macro_rules! suite {
                 slices_add_up_to_the_whole,
                 a_put_during_the_question_saves_the_object,
                 a_put_that_returned_has_its_object_whatever_the_collector_does,
+                ground_11_a_pinned_object_stays_and_goes_when_the_pin_does,
+                ground_11_a_pin_between_the_scan_and_the_removal_saves_the_object,
+                ground_11_a_pin_is_looked_at_while_the_object_cannot_be_touched,
             ]
             garbage: [
                 a_reference_that_comes_in_the_middle_of_a_walk_saves_its_object,
@@ -53,6 +58,24 @@ macro_rules! suite {
                 a_flipped_bit_never_gives_wrong_bytes,
                 a_complete_log_that_lost_its_end_is_refused_by_name,
                 damage_in_the_middle_does_not_hide_what_comes_after,
+            ]
+            many: [
+                ground_11_many_objects_are_stored_at_once_and_read_back,
+                ground_11_an_empty_list_stores_nothing,
+                ground_11_content_that_occurs_twice_is_stored_once,
+                ground_11_existing_objects_are_reused_and_touched,
+                ground_11_a_cut_object_is_replaced,
+                ground_11_too_many_objects_or_bytes_store_nothing,
+                ground_11_calls_that_overlap_and_the_collector_do_not_disturb_each_other,
+            ]
+            notes: [
+                ground_10_notes_are_a_log_of_their_own,
+                ground_10_a_note_is_one_line_within_its_limit,
+                ground_10_notes_beyond_their_limit_are_refused_and_never_cut,
+                ground_10_a_repeated_note_is_stored_once_and_nothing_is_skipped,
+                ground_10_a_read_returns_whole_notes,
+                ground_10_notes_are_followed_apart_from_output,
+                ground_10_notes_go_with_their_attempts,
             ]
             objects: [
                 what_is_stored_is_read_back,

@@ -144,7 +144,7 @@ pub fn tails_on_one_log_are_bounded() {
 pub fn a_log_that_someone_follows_is_not_collected() {
     let hall = hall();
     hall.say(b"abc", false);
-    let verdicts = Verdicts { referenced: &|_| false, gone: &|_| true };
+    let verdicts = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|_| true };
     let later = real_now_ms() + 2 * HOUR_MS;
     let (tail, _) = follow(&hall, 0);
     assert_eq!(hall.blobs.collect(verdicts, later, HOUR_MS).unwrap().logs, 0);

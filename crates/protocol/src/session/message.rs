@@ -128,7 +128,7 @@ pub enum ToServer {
         #[serde(default)]
         indicators: Vec<Indicator>,
     },
-    /// A chunk of the attempt's log. Answered by `logged`.
+    /// A chunk of the attempt's log, or a note. Answered by `logged`.
     Log {
         /// The attempt.
         #[serde(with = "text::attempt")]
@@ -136,9 +136,10 @@ pub enum ToServer {
         /// Its lease.
         #[serde(with = "text::lease")]
         lease: LeaseId,
-        /// Offset of its first byte in the log. A repeated chunk is answered like the first time.
+        /// Offset of its first byte in the log. A repeated chunk is answered like the first time. Notes have offsets
+        /// of their own.
         offset: u64,
-        /// Stream of the chunk.
+        /// Stream of the chunk. A note is one line of JSON of at most 16 KiB that ends with a line feed.
         stream: LogStream,
         /// The bytes: base64 in JSON, binary in MessagePack.
         #[serde(with = "text::bytes")]
@@ -204,8 +205,10 @@ pub enum Word {
     Accept,
     /// `progress`.
     Progress,
-    /// `log`.
+    /// `log` with output.
     Log,
+    /// `log` with a note.
+    Note,
     /// `outcome`.
     Outcome,
     /// `sub_job`.
@@ -216,6 +219,17 @@ pub enum Word {
     Renew,
     /// `leave`.
     Leave,
+}
+
+impl Word {
+    /// The kind of a `log` message with this stream.
+    #[must_use]
+    pub fn of_log(stream: LogStream) -> Word {
+        match stream {
+            LogStream::Stdout | LogStream::Stderr => Word::Log,
+            LogStream::Note => Word::Note,
+        }
+    }
 }
 
 /// Messages of the server.
@@ -289,6 +303,9 @@ pub enum ToWorker {
         len: u64,
         /// Whether the log has reached its limit, so that further bytes are dropped.
         truncated: bool,
+        /// Whether it was a note. Its length is that of the notes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        note: bool,
     },
     /// The session was renewed for another term.
     Renewed {},

@@ -72,9 +72,10 @@ pub(super) async fn check(app: &App, of: &AttemptRef) -> Result<(), ApiError> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogPlace {
-    /// Byte offset in the log at which the chunk starts; default: the end of the log.
+    /// Byte offset in the log at which the chunk starts; default: the end of the log. Notes have offsets of their own.
     offset: Option<u64>,
-    /// `stdout` or `stderr`; default `stdout`.
+    /// `stdout`, `stderr` or `note`; default `stdout`. A note is one line of JSON of at most 16 KiB that ends with a line
+    /// feed; the notes of an attempt have at most 4 MiB.
     stream: Option<String>,
 }
 
@@ -94,7 +95,7 @@ pub(super) async fn log(
     let added = bytes.len() as u64;
     let appended = app.logs.append(of.attempt, place.offset, stream, bytes).await?;
     app.metrics.log_bytes.inc_by(added);
-    app.sessions.log_came(of.attempt);
+    app.sessions.log_came(of.attempt, stream);
     Ok(error::ok(&LogPosition { len: appended.len, truncated: appended.truncated }))
 }
 

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::header::{self, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderValue, Uri};
+use jobhall_blobs::LogKey;
 use jobhall_core::{AttemptId, JobId};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,7 +34,7 @@ pub(super) struct LogQuery {
     /// Stream new output until the attempt ends.
     #[serde(default)]
     follow: bool,
-    /// `stdout` or `stderr`; default: both.
+    /// `stdout` or `stderr`; default: both. `note` selects the notes of the worker instead: lines of JSON.
     stream: Option<String>,
     /// Byte offset in the log to start at.
     #[serde(default)]
@@ -57,18 +58,18 @@ pub(super) async fn log(
     }
     match attempt {
         Some(attempt) if form.is_whole() && asked.from == 0 => {
-            read(&app, attempt, form.kind(), &headers).await
+            read(&app, form.log(attempt), form.kind(), &headers).await
         }
         Some(attempt) => Ok(error::body(form.kind(), chunks(&app, attempt, asked.from, form).await?)),
         None => Ok(error::body(form.kind(), "")),
     }
 }
 
-async fn read(app: &Arc<App>, attempt: AttemptId, kind: &'static str, headers: &HeaderMap) -> Answer {
-    let total = app.logs.info(attempt).await?.len;
+async fn read(app: &Arc<App>, log: LogKey, kind: &'static str, headers: &HeaderMap) -> Answer {
+    let total = app.logs.info(log).await?.len;
     let range = range::asked(headers, total)?;
     let bytes = range.clone().unwrap_or(0..total);
-    let body = pieces(app, attempt, bytes.start, bytes.end).await?;
+    let body = pieces(app, log, bytes.start, bytes.end).await?;
     let mut response = match range {
         Some(range) => error::part(kind, &range::label(&range, total), body),
         None => error::body(kind, body),
@@ -81,13 +82,14 @@ async fn read(app: &Arc<App>, attempt: AttemptId, kind: &'static str, headers: &
 /// All formatted chunks from an offset to the current end of the log.
 async fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -> Result<Body, ApiError> {
     // Before the response starts, so that an unreachable database is reported as an error.
-    let end = app.logs.info(attempt).await?.len;
+    let log = form.log(attempt);
+    let end = app.logs.info(log).await?.len;
     let (writer, body) = pipe();
     let app = app.clone();
     tokio::spawn(async move {
         let told = async {
             while from < end {
-                let entries = app.logs.entries(attempt, from).await?;
+                let entries = app.logs.entries(log, from).await?;
                 from = entries.next;
                 writer.write(form.write(entries.items)?).await.map_err(|Left| None)?;
             }
@@ -107,11 +109,11 @@ async fn broken_off(writer: &Writer, trouble: &ApiError) {
 
 /// Bytes from one offset to another, in chunks, so that a large log is never in memory as a whole. The first chunk is
 /// read before the response starts.
-async fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Result<Body, ApiError> {
+async fn pieces(app: &Arc<App>, log: LogKey, mut from: u64, to: u64) -> Result<Body, ApiError> {
     if from >= to {
         return Ok(Body::empty());
     }
-    let first = app.logs.read(attempt, from, to).await?;
+    let first = app.logs.read(log, from, to).await?;
     from += first.len() as u64;
     let (writer, body) = pipe();
     let app = app.clone();
@@ -120,7 +122,7 @@ async fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> R
             return;
         }
         while from < to {
-            match app.logs.read(attempt, from, to).await {
+            match app.logs.read(log, from, to).await {
                 Ok(bytes) => {
                     from += bytes.len() as u64;
                     if writer.write(bytes).await.is_err() {
@@ -179,7 +181,7 @@ async fn follow_job(
             None => return Ok(()),
         },
     };
-    let mut follow = app.logs.follow(attempt, from).await?;
+    let mut follow = app.logs.follow(form.log(attempt), from).await?;
     loop {
         let over = is_over(app, attempt).await?;
         // Output that arrived before the end was seen is still sent.

@@ -1,12 +1,13 @@
 //! Formats of a log: raw bytes, or JSON lines with the time and stream of each chunk.
 
 use axum::http::{HeaderMap, header};
-use jobhall_blobs::{Entry, Stream};
-use jobhall_core::Time;
+use jobhall_blobs::{Channel, Entry, LogKey, Stream};
+use jobhall_core::{AttemptId, Time};
 use jobhall_protocol::{LogFrame, LogStream, NDJSON, Timestamp};
 
 use crate::app::now;
 use crate::error::ApiError;
+use crate::logs;
 use crate::params::shown;
 
 /// A log may contain any bytes. With this type a browser does not interpret them as HTML.
@@ -29,9 +30,15 @@ impl Form {
         Ok(Form { stream: stream.map(stream_of).transpose()?, framed })
     }
 
+    /// The log that it selects: the output of an attempt, or its notes.
+    pub(super) fn log(self, attempt: AttemptId) -> LogKey {
+        let channel = self.stream.map_or(Channel::Output, Stream::channel);
+        LogKey { attempt: logs::key(attempt), channel }
+    }
+
     /// Whether the format returns the bytes of the log unchanged.
     pub(super) fn is_whole(self) -> bool {
-        self.stream.is_none() && !self.framed
+        matches!(self.stream, None | Some(Stream::Note)) && !self.framed
     }
 
     /// The media type.
@@ -62,7 +69,8 @@ pub(super) fn stream_of(text: &str) -> Result<Stream, ApiError> {
     match text {
         "stdout" => Ok(Stream::Stdout),
         "stderr" => Ok(Stream::Stderr),
-        other => Err(ApiError::bad(format!("stream is stdout or stderr, not {}", shown(other)))),
+        "note" => Ok(Stream::Note),
+        other => Err(ApiError::bad(format!("stream is stdout, stderr or note, not {}", shown(other)))),
     }
 }
 
@@ -70,6 +78,7 @@ fn frame(entry: Entry) -> LogFrame {
     let stream = match entry.stream {
         Stream::Stdout => LogStream::Stdout,
         Stream::Stderr => LogStream::Stderr,
+        Stream::Note => LogStream::Note,
     };
     let at = i64::try_from(entry.at_ms).ok().and_then(|ms| Time::from_ms(ms).ok()).unwrap_or_else(now);
     LogFrame::new(Timestamp(at), stream, entry.offset, entry.bytes)

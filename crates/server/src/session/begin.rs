@@ -119,7 +119,7 @@ async fn open(app: &Arc<App>, caller: &Caller, hello: Hello) -> Result<(Begun, W
     let attempts: Vec<_> = hello.attempts.iter().map(|held| (held.attempt, held.lease)).collect();
     let session = app.engine.open_session(caller.worker.clone(), abilities, accepts, attempts).await?;
     for held in hello.attempts.iter().filter(|held| session.kept.contains(&held.attempt)) {
-        let given = Given { lease: held.lease, logged: true };
+        let given = Given { lease: held.lease, logged: true, noted: true };
         present.book().attempts.insert(held.attempt, given);
     }
     let welcome = Welcome {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jobhall_blobs::Stream;
 use jobhall_core::{AttemptId, LeaseId, WorkerName};
 use jobhall_engine::SessionId;
 use jobhall_protocol::{Code, Worker};
@@ -75,6 +76,8 @@ pub(super) struct Given {
     pub(super) lease: LeaseId,
     /// Whether the attempt may have a log.
     pub(super) logged: bool,
+    /// Whether the attempt may have notes.
+    pub(super) noted: bool,
 }
 
 impl Book {
@@ -161,10 +164,11 @@ impl Sessions {
     }
 
     /// Records that a log chunk arrived by an HTTP request.
-    pub(crate) fn log_came(&self, attempt: AttemptId) {
+    pub(crate) fn log_came(&self, attempt: AttemptId, stream: Stream) {
         for present in self.present().values() {
             if let Some(given) = present.book().attempts.get_mut(&attempt) {
                 given.logged = true;
+                given.noted |= stream == Stream::Note;
             }
         }
     }

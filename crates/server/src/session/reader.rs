@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::extract::ws::{WebSocket, close_code};
 use futures_util::future::join_all;
 use futures_util::stream::SplitStream;
-use jobhall_blobs::Stream;
+use jobhall_blobs::{Channel, Stream};
 use jobhall_core::AttemptId;
 use jobhall_engine::{Answer, Answers, AttemptRef, Rejected, Request, SessionId, WorkerChange};
 use jobhall_protocol::{Code, LogStream, ToServer, ToWorker, Word};
@@ -44,8 +44,8 @@ pub(super) struct Reader<'a> {
     to_writer: mpsc::Sender<Told>,
     /// Whether accepts and progress are answered too.
     all: bool,
-    /// Attempts whose last log chunk could not be stored but may be stored later; their outcomes wait for it.
-    behind: HashSet<AttemptId>,
+    /// Logs whose last chunk could not be stored but may be stored later; the outcomes of their attempts wait for it.
+    behind: HashSet<(AttemptId, Channel)>,
 }
 
 impl<'a> Reader<'a> {
@@ -144,39 +144,47 @@ impl<'a> Reader<'a> {
     /// Stores log chunks whose leases are valid.
     async fn store(&mut self, pieces: Vec<Piece>, heard: &Heard, said: &mut Vec<ToWorker>) {
         for Piece { check, attempt, offset, stream, bytes } in pieces {
+            let word = Word::of_log(stream);
+            let stream = match stream {
+                LogStream::Stdout => Stream::Stdout,
+                LogStream::Stderr => Stream::Stderr,
+                LogStream::Note => Stream::Note,
+            };
+            let log = (attempt, stream.channel());
             match heard.get(check) {
                 Some(Ok(_)) => {}
                 Some(Err(why)) => {
-                    self.not_stored(attempt, &ApiError::from(why.clone()));
+                    self.not_stored(log, &ApiError::from(why.clone()));
                     continue;
                 }
                 None => continue,
             }
-            let stream = match stream {
-                LogStream::Stdout => Stream::Stdout,
-                LogStream::Stderr => Stream::Stderr,
-            };
             let added = bytes.len() as u64;
             match self.app.logs.append(attempt, Some(offset), stream, bytes.into()).await {
                 Ok(appended) => {
                     self.app.metrics.log_bytes.inc_by(added);
-                    self.behind.remove(&attempt);
-                    let (len, truncated) = (appended.len, appended.truncated);
-                    said.push(ToWorker::Logged { attempt, len, truncated });
+                    self.behind.remove(&log);
+                    let (len, truncated, note) = (appended.len, appended.truncated, word == Word::Note);
+                    said.push(ToWorker::Logged { attempt, len, truncated, note });
                 }
                 Err(trouble) => {
-                    self.not_stored(attempt, &trouble);
-                    said.push(refused(Word::Log, Some(attempt), &trouble));
+                    self.not_stored(log, &trouble);
+                    said.push(refused(word, Some(attempt), &trouble));
                 }
             }
         }
     }
 
     /// Marks an attempt whose outcome waits for a log chunk that may be stored later.
-    fn not_stored(&mut self, attempt: AttemptId, trouble: &ApiError) {
+    fn not_stored(&mut self, log: (AttemptId, Channel), trouble: &ApiError) {
         if passes(trouble) {
-            self.behind.insert(attempt);
+            self.behind.insert(log);
         }
+    }
+
+    fn is_behind(&self, attempt: AttemptId) -> bool {
+        let both = [Channel::Output, Channel::Notes];
+        both.into_iter().any(|channel| self.behind.contains(&(attempt, channel)))
     }
 
     /// Completes the logs of outcomes. An outcome whose log is incomplete is refused, and the log stays open.
@@ -187,26 +195,30 @@ impl<'a> Reader<'a> {
         said: &mut Vec<ToWorker>,
     ) -> Vec<(Request, Note)> {
         let own = |ending: &Ending| match ending.log {
-            _ if self.behind.contains(&ending.attempt) => false,
+            _ if self.is_behind(ending.attempt) => false,
             Some(Owner::Given) => true,
             Some(Owner::Check(at)) => heard.get(at).is_some_and(Result::is_ok),
             None => false,
         };
-        let logs: Vec<_> = endings.iter().filter(|ending| own(ending)).map(|ending| ending.attempt).collect();
+        let owned = endings.iter().filter(|ending| own(ending));
+        let logs: Vec<_> = owned.map(|ending| (ending.attempt, ending.noted)).collect();
         let mut failed: Vec<(AttemptId, ApiError)> = Vec::new();
         if !logs.is_empty() {
             match self.app.logs.finish_all(logs.clone()).await {
                 Ok(results) => {
                     let results = logs.into_iter().zip(results);
-                    failed.extend(results.filter_map(|(attempt, result)| Some((attempt, result.err()?))));
+                    failed
+                        .extend(results.filter_map(|((attempt, _), result)| Some((attempt, result.err()?))));
                 }
-                Err(trouble) => failed.extend(logs.into_iter().map(|attempt| (attempt, trouble.clone()))),
+                Err(trouble) => {
+                    failed.extend(logs.into_iter().map(|(attempt, _)| (attempt, trouble.clone())));
+                }
             }
         }
         let mut reports = Vec::with_capacity(endings.len());
         for Ending { attempt, request, note, .. } in endings {
             let trouble = failed.iter().find(|(broken, _)| *broken == attempt).map(|(_, why)| why.clone());
-            let trouble = trouble.or_else(|| self.behind.contains(&attempt).then(log_missing));
+            let trouble = trouble.or_else(|| self.is_behind(attempt).then(log_missing));
             match trouble {
                 Some(trouble) => said.push(refused(Word::Outcome, Some(attempt), &trouble)),
                 None => reports.push((request, note)),

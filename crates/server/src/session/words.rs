@@ -6,7 +6,7 @@ use jobhall_core::{AttemptId, LeaseId, WorkerName};
 use jobhall_engine::{AttemptRef, Request, SessionId};
 use jobhall_protocol::{LogStream, SubJob, Timestamp, ToServer, ToWorker, Word};
 
-use super::present::{Book, Given};
+use super::present::Book;
 use crate::app::now;
 use crate::decode::attempt::{ending, indicators};
 use crate::decode::sub_job::job_ids;
@@ -38,6 +38,8 @@ pub(super) struct Ending {
     pub note: Note,
     /// Whether the log must be completed first, and how the ownership of the attempt is known.
     pub log: Option<Owner>,
+    /// Whether the attempt may have notes.
+    pub noted: bool,
 }
 
 /// A sub-job that an attempt requests.
@@ -113,10 +115,11 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
                 Err(trouble) => sorted.said.push(refused(Word::Progress, Some(attempt), &trouble)),
             },
             ToServer::Log { attempt, lease, offset, stream, bytes } => {
-                let check = sorted.check(worker, attempt, lease, Some(Word::Log));
+                let check = sorted.check(worker, attempt, lease, Some(Word::of_log(stream)));
                 written.insert(attempt, check);
                 if let Some(given) = speaker.book.attempts.get_mut(&attempt) {
                     given.logged = true;
+                    given.noted |= stream == LogStream::Note;
                 }
                 sorted.pieces.push(Piece { check, attempt, offset, stream, bytes });
             }
@@ -135,14 +138,16 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
                     let of = AttemptRef { worker: worker.clone(), attempt, lease };
                     let request = ending.request(of);
                     let note = Note { to: Some(Word::Outcome), attempt: Some(attempt), waits: true };
-                    let log = match speaker.book.attempts.get(&attempt) {
-                        Some(Given { lease: own, logged }) if *own == lease => logged.then_some(Owner::Given),
+                    let (log, noted) = match speaker.book.attempts.get(&attempt) {
+                        Some(given) if given.lease == lease => {
+                            (given.logged.then_some(Owner::Given), given.noted)
+                        }
                         _ => match written.get(&attempt) {
-                            Some(&check) => Some(Owner::Check(check)),
-                            None => Some(Owner::Check(sorted.check(worker, attempt, lease, None))),
+                            Some(&check) => (Some(Owner::Check(check)), true),
+                            None => (Some(Owner::Check(sorted.check(worker, attempt, lease, None))), true),
                         },
                     };
-                    sorted.endings.push(Ending { attempt, request, note, log });
+                    sorted.endings.push(Ending { attempt, request, note, log, noted });
                 }
                 Err(trouble) => sorted.said.push(refused(Word::Outcome, Some(attempt), &trouble)),
             },

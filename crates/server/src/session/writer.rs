@@ -95,7 +95,7 @@ impl<'a> Writer<'a> {
                     let (attempt, lease) = (assignment.attempt, assignment.lease);
                     let mut book = self.present.book();
                     book.given += 1;
-                    book.attempts.insert(attempt, Given { lease, logged: false });
+                    book.attempts.insert(attempt, Given { lease, logged: false, noted: false });
                     drop(book);
                     let job = to_wire::assigned_job(&assignment).map_err(|trouble| broken(&trouble))?;
                     let token = self.app.tokens.of_attempt(attempt, lease);
@@ -217,7 +217,9 @@ pub(super) fn answers(notes: Vec<Note>, heard: Heard, all: bool) -> Vec<ToWorker
         let (to, attempt) = (note.to?, note.attempt);
         match (answer, attempt) {
             (Err(why), _) => Some(refused(to, attempt, &ApiError::from(why))),
-            (Ok(Answer::State(state)), Some(attempt)) if note.waits || (all && to != Word::Log) => {
+            (Ok(Answer::State(state)), Some(attempt))
+                if note.waits || (all && !matches!(to, Word::Log | Word::Note)) =>
+            {
                 Some(ToWorker::Moved { attempt, to, state: state.to_string() })
             }
             (Ok(_), None) if to == Word::Renew => Some(ToWorker::Renewed {}),

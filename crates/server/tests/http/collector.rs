@@ -1,11 +1,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jobhall_engine::Config;
+use jobhall_server::{Listen, Options, References, Server};
+use tokio::net::TcpListener;
 
 use crate::artifacts::{files, started};
-use crate::server::{TestServer, wait_until};
+use crate::server::{TestServer, open_blobs, wait_until};
 
 /// Sets the modification time of all files below a directory to two hours ago.
 fn age(path: &Path) {
@@ -73,4 +76,25 @@ async fn what_retention_removed_takes_its_blobs_along_and_nothing_else_goes() {
         }
         assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), content);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_11_the_collector_asks_for_references_and_pins_outside_attempts() {
+    let mut hall = TestServer::start().await;
+    hall.running.take().unwrap().stop().await;
+    let place = hall.dir.path().join("blobs");
+    let blobs = open_blobs(&hall.dir).await;
+    let put = |content: &[u8]| blobs.objects().put(&mut &content[..], 100, 0).unwrap().digest;
+    let [referenced, pinned, free] = [&b"referenced"[..], b"pinned", b"free"].map(put);
+    let references = References {
+        referenced: Arc::new(move |digest| *digest == referenced),
+        pinned: Arc::new(move |digest| *digest == pinned),
+    };
+    let options = Options { references, ..hall.options(blobs) };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let running = Server::serve(listener, Listen::default(), options).unwrap();
+    whole_walk(&place).await;
+    let there = [referenced, pinned, free].map(|digest| hall.blob(&digest.hex()).exists());
+    assert_eq!(there, [true, true, false]);
+    running.stop().await;
 }

@@ -32,7 +32,7 @@ async fn a_log_tells_its_streams() {
     assert_eq!(get("?stream=stdout", &[]).await.text(), "out\nm\u{e4}hr\n");
     assert_eq!(get("?stream=stderr", &[]).await.body, b"\xff\x00\n");
     assert_eq!(get("?from=7", &[]).await.text(), "m\u{e4}hr\n");
-    assert!(get("?stream=both", &[]).await.problem(400, "bad_request").contains("stdout or stderr"));
+    assert!(get("?stream=both", &[]).await.problem(400, "bad_request").contains("stdout, stderr or note"));
 
     let reply = get("", &FRAMES).await;
     let all = frames(&reply);

@@ -20,6 +20,7 @@ mod limits;
 mod log_streams;
 mod logs;
 mod metrics;
+mod notes;
 mod operations;
 mod oracle;
 mod outcomes;

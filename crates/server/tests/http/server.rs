@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use jobhall_blobs::Blobs;
 use jobhall_engine::{Config, Engine, SystemClock};
-use jobhall_server::{ConnectionLimits, HallKeys, Listen, Nodes, Options, Role, Running, Server, Tokens};
+use jobhall_server::{
+    ConnectionLimits, HallKeys, Listen, Nodes, Options, References, Role, Running, Server, Tokens,
+};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
 use serde_json::Value;
@@ -79,6 +81,7 @@ impl TestServer {
             lease_ms: config.lease_ms,
             log_bytes: 4 << 20,
             collect_ms: COLLECT_MS,
+            references: References::default(),
             nodes: nodes(),
             secret: None,
         };
@@ -110,6 +113,7 @@ impl TestServer {
             lease_ms: 30_000,
             log_bytes: 1 << 20,
             collect_ms: COLLECT_MS,
+            references: References::default(),
             nodes: nodes(),
             secret: None,
         }

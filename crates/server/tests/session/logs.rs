@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jobhall_blobs::AttemptKey;
+use jobhall_blobs::{AttemptKey, LogKey};
 use jobhall_core::AttemptId;
 use jobhall_protocol::{LogStream, ToServer, ToWorker, Word};
 
@@ -13,14 +13,17 @@ fn piece(job: &Job, offset: u64, stream: LogStream, bytes: &[u8]) -> ToServer {
     ToServer::Log { attempt: job.attempt, lease: job.lease, offset, stream, bytes: bytes.to_vec() }
 }
 
-/// Stops the server; returns whether the log of an attempt is complete.
-async fn is_finished(mut hall: TestServer, attempt: AttemptId) -> bool {
+/// Stops the server; returns whether the output of an attempt is complete.
+async fn is_finished(hall: TestServer, attempt: AttemptId) -> bool {
+    is_log_finished(hall, AttemptKey { job: attempt.job.get(), claim: attempt.claim }.into()).await
+}
+
+async fn is_log_finished(mut hall: TestServer, log: LogKey) -> bool {
     hall.running.take().unwrap().stop().await;
     hall.engine.stop().await;
     let TestServer { dir, engine, store, .. } = hall;
     drop((engine, store));
-    let key = AttemptKey { job: attempt.job.get(), claim: attempt.claim };
-    open_blobs(&dir).await.logs().is_finished(key).unwrap()
+    open_blobs(&dir).await.logs().is_finished(log).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,4 +159,62 @@ async fn a_log_is_not_complete_while_a_piece_is_missing() {
     worker.session.send(&[piece(&job, 6, LogStream::Stdout, b"late"), job.passed()]).await.unwrap();
     assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "early late");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_10_notes_of_a_session_are_stored_apart_and_complete_before_the_outcome() {
+    let hall = TestServer::start().await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let job = worker.job().await;
+    let frame = [
+        piece(&job, 0, LogStream::Stdout, b"out\n"),
+        piece(&job, 0, LogStream::Note, b"{\"n\":1}\n"),
+        piece(&job, 8, LogStream::Note, b"2\n"),
+    ];
+    worker.session.send(&frame).await.unwrap();
+    for (wanted, of_note) in [(4, false), (8, true), (10, true)] {
+        let heard = |message: &ToWorker| match message {
+            ToWorker::Logged { len, note, truncated: false, .. } => Some((*len, *note)),
+            _ => None,
+        };
+        assert_eq!(worker.hear(heard).await, (wanted, of_note));
+    }
+    let long = format!("\"{}\"\n", "x".repeat(16 << 10));
+    for (bytes, code) in
+        [(&b"no json\n"[..], "bad_request"), (b"3\n4\n", "bad_request"), (long.as_bytes(), "too_large")]
+    {
+        worker.say(piece(&job, 10, LogStream::Note, bytes)).await;
+        assert_eq!(worker.refused(Word::Note).await.0, code);
+    }
+    worker.say(piece(&job, 11, LogStream::Note, b"3\n")).await;
+    assert_eq!(worker.refused(Word::Note).await.0, "conflict", "a gap");
+    worker.session.send(&[piece(&job, 10, LogStream::Note, b"3\n"), job.passed()]).await.unwrap();
+    worker.moved(job.attempt, Word::Outcome).await;
+    worker.say(piece(&job, 12, LogStream::Note, b"4\n")).await;
+    assert_eq!(worker.refused(Word::Note).await.0, "lease_lost", "notes are fenced by the lease");
+    let notes = hall.get(&format!("/api/v1/jobs/{id}/log?stream=note")).await.text();
+    assert_eq!(notes, "{\"n\":1}\n2\n3\n");
+    assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "out\n");
+    let notes = AttemptKey { job: job.attempt.job.get(), claim: job.attempt.claim }.notes();
+    assert!(is_log_finished(hall, notes).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_10_an_outcome_waits_for_a_note_although_later_output_was_stored() {
+    let hall = TestServer::start().await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let job = worker.job().await;
+    let blocked = hall.dir.path().join("blobs/logs/01/1-1.notes");
+    std::fs::create_dir_all(&blocked).unwrap();
+    let note = || piece(&job, 0, LogStream::Note, b"1\n");
+    let frame = [note(), piece(&job, 0, LogStream::Stdout, b"out\n"), job.passed()];
+    worker.session.send(&frame).await.unwrap();
+    assert_eq!(worker.refused(Word::Note).await.0, "internal");
+    assert_eq!(worker.refused(Word::Outcome).await.0, "unavailable", "the note is missing");
+    std::fs::remove_dir(&blocked).unwrap();
+    worker.session.send(&[note(), job.passed()]).await.unwrap();
+    assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
+    assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log?stream=note")).await.text(), "1\n");
 }

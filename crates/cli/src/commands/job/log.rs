@@ -17,7 +17,8 @@ Examples:
   jobhall job log -f 17                follow the log until the job has ended
   jobhall job log 17 --stream stderr --timestamps
   jobhall job log 17 --jsonl           one line of JSON per chunk, with time and stream
-  jobhall job log 17 --attempt 1 --tail 4096";
+  jobhall job log 17 --attempt 1 --tail 4096
+  jobhall job log 17 --notes           what the worker noted about the job, one line of JSON each";
 
 /// Arguments of `job log`.
 #[derive(Debug, Args)]
@@ -34,6 +35,9 @@ pub struct LogArgs {
     /// Only this stream: stdout or stderr
     #[arg(long, value_parser = stream)]
     pub stream: Option<LogStream>,
+    /// Print the notes of the worker instead of the output
+    #[arg(long, conflicts_with_all = ["stream", "tail"])]
+    pub notes: bool,
     /// Prefix each line with its time
     #[arg(long)]
     pub timestamps: bool,
@@ -65,7 +69,8 @@ pub struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(output: &'a Output, args: &LogArgs) -> Printer<'a> {
-        Printer { output, stream: args.stream, timestamps: args.timestamps, apart: false, fresh: true }
+        let stream = if args.notes { Some(LogStream::Note) } else { args.stream };
+        Printer { output, stream, timestamps: args.timestamps, apart: false, fresh: true }
     }
 
     /// Prints each stream of the job on the same stream.

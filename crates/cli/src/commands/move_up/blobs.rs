@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jobhall_blobs::{ARTIFACT_BYTES, AttemptKey, Blobs, Chunk, PIECE_BYTES, Verdicts};
+use jobhall_blobs::{ARTIFACT_BYTES, AttemptKey, Blobs, Chunk, LogKey, PIECE_BYTES, Verdicts};
 use jobhall_store_postgres::Database;
 use tokio::runtime::Handle;
 
@@ -43,7 +43,7 @@ impl Shelves {
 
     /// Removes the content of the target.
     pub fn clear(&self) -> Result<(), String> {
-        let verdicts = Verdicts { referenced: &|_| false, gone: &|_| true };
+        let verdicts = Verdicts { referenced: &|_| false, pinned: &|_| false, gone: &|_| true };
         self.to.collect(verdicts, now_ms(), 0).map(drop).map_err(said)
     }
 
@@ -52,25 +52,27 @@ impl Shelves {
         let mut copied = Copied::default();
         for claim in 1..=claims {
             let attempt = AttemptKey { job, claim };
-            copied.logs += u64::from(self.log(attempt)?);
+            let (output, notes) = (self.log(attempt.into())?, self.log(attempt.notes())?);
+            copied.logs += u64::from(output || notes);
             copied.artifacts += self.artifacts(attempt)?;
         }
         Ok(copied)
     }
 
-    /// Copies a log; returns whether it exists.
-    fn log(&self, attempt: AttemptKey) -> Result<bool, String> {
-        let info = self.from.logs().info(attempt).map_err(said)?;
+    /// Copies a log: the output or the notes of an attempt; returns whether it exists.
+    fn log(&self, log: LogKey) -> Result<bool, String> {
+        let attempt = log.attempt;
+        let info = self.from.logs().info(log).map_err(said)?;
         let (mut from, mut at_ms) = (0, 0);
         while from < info.len {
-            let read = self.from.logs().entries(attempt, from, PIECE_BYTES).map_err(said)?;
+            let read = self.from.logs().entries(log, from, PIECE_BYTES).map_err(said)?;
             for entry in &read.items {
                 at_ms = entry.at_ms;
                 let chunk = Chunk { offset: entry.offset, bytes: &entry.bytes, stream: entry.stream, at_ms };
                 self.to.logs().append(attempt, &chunk, u64::MAX, false).map_err(said)?;
             }
             if read.next <= from {
-                return Err(format!("the log of attempt {}-{} ends early", attempt.job, attempt.claim));
+                return Err(format!("log {log} ends early"));
             }
             from = read.next;
         }
@@ -81,14 +83,11 @@ impl Shelves {
             self.to.logs().append(attempt, &chunk, info.len, false).map_err(said)?;
         }
         if info.finished {
-            self.to.logs().finish(attempt, at_ms).map_err(said)?;
+            self.to.logs().finish(log, at_ms).map_err(said)?;
         }
-        let moved = self.to.logs().info(attempt).map_err(said)?;
+        let moved = self.to.logs().info(log).map_err(said)?;
         if moved != info {
-            return Err(format!(
-                "the log of attempt {}-{} was not copied correctly",
-                attempt.job, attempt.claim
-            ));
+            return Err(format!("log {log} was not copied correctly"));
         }
         Ok(info.len > 0 || info.finished)
     }
