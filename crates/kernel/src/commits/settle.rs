@@ -247,7 +247,7 @@ impl Kernel {
                 JobsRead::Plan(plan, _) | JobsRead::Joined(plan, _) => {
                     self.reply(plan.reply_to, Err(stopped()));
                 }
-                JobsRead::Ends(_) | JobsRead::Fill(..) | JobsRead::Made(..) => {}
+                JobsRead::Ends(_) | JobsRead::Fill(..) | JobsRead::FillInputs(..) | JobsRead::Made(..) => {}
             }
         }
         for read in members {
