@@ -15,6 +15,7 @@ mod error;
 mod events;
 mod frames;
 mod groups;
+mod inputs;
 mod jobs;
 mod log;
 mod operations;

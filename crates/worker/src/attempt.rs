@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jobhall_client::Client;
+use jobhall_client::{Client, ClientError};
 use jobhall_core::{AttemptId, LeaseId};
 use jobhall_protocol::{AssignedJob, Code, Keep, LogStream, Outcome, OutcomeReport, ToServer, WorkerFile};
 use tokio::sync::watch;
@@ -13,12 +13,15 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::artifacts::Uploads;
 use crate::ended::{Chunk, Ended, Stream};
 use crate::executor;
+use crate::inputs;
 use crate::outbox::{Outbox, Reply};
 use crate::running::Running;
+use crate::slots::setup::JobUser;
 use crate::slots::{Slot, Slots};
 use crate::workspace::{Workspace, Workspaces};
 
-/// Output is sent when this many bytes were collected, or when the oldest are this old.
+/// The first output of an attempt is sent at once: someone may be looking. Later output is sent when this many bytes were
+/// collected, or when the oldest are this old.
 const GATHER_BYTES: usize = 256 * 1024;
 const GATHER: Duration = Duration::from_millis(100);
 /// Time between TERM and KILL.
@@ -95,6 +98,11 @@ impl Attempt {
         let claim = self.attempt.claim.to_string();
         let command = executor::with_contract(command, &self.job, &claim, self.client.base_url(), &left);
         let command = executor::with_access(command, &self.token, self.client.trust());
+        if self.job.inputs > 0
+            && let Err(why) = self.take_inputs(&left, user.as_ref()).await
+        {
+            return Some(broken("no_inputs", &why)).filter(|_| *self.order.borrow() < Order::Lost);
+        }
         if self.job.at_most_once && !self.accept().await {
             return None;
         }
@@ -107,6 +115,10 @@ impl Attempt {
         };
         self.begun.set();
         let ended = self.follow(running, gathered).await;
+        if self.job.inputs > 0 {
+            // Without it the workspace may be as new. The job may have removed it.
+            let _may_be_gone = std::fs::remove_file(left.inputs());
+        }
         // Most jobs leave nothing. Looked at once, because it is a good part of the cost of a short job.
         let is_untouched = left.is_untouched();
         let (value, notes) = if is_untouched {
@@ -122,6 +134,33 @@ impl Attempt {
             self.workspaces.put(left);
         }
         (order < Order::Lost).then_some(report)
+    }
+
+    /// Reads the inputs of the job and writes them to a file for its process. An unreachable server is waited for as
+    /// long as the attempt goes on.
+    async fn take_inputs(&mut self, left: &Workspace, user: Option<&JobUser>) -> Result<(), String> {
+        let (attempt, lease) = (self.attempt.to_string(), format!("{:032x}", self.lease.0));
+        while *self.order.borrow_and_update() == Order::Go {
+            let read = tokio::select! {
+                read = self.client.inputs(&attempt, Some(&lease)) => read,
+                Ok(()) = self.order.changed() => continue,
+            };
+            match read {
+                Ok(inputs) => {
+                    let text = inputs::document(inputs).map_err(|error| error.to_string())?;
+                    return left.write_inputs(&text, user).map_err(|error| error.to_string());
+                }
+                Err(ClientError::Problem(problem)) if !is_passing(problem.code) => {
+                    return Err(problem.detail);
+                }
+                Err(error) => {
+                    tracing::warn!(%attempt, "failed to read the inputs, trying again: {error}");
+                    let _ = timeout(AGAIN, self.order.changed()).await;
+                }
+            }
+        }
+        // The caller sees the order: a cancelled attempt is reported as such, a lost one is not.
+        if *self.order.borrow() == Order::Lost { Err("the lease is lost".to_owned()) } else { Ok(()) }
     }
 
     async fn keep_if_failed(
@@ -214,10 +253,7 @@ impl Attempt {
         if stream != gathered.stream {
             self.pass_on(gathered, running).await;
         }
-        gathered.stream = stream;
-        gathered.due.get_or_insert_with(|| Instant::now() + GATHER);
-        gathered.bytes.extend_from_slice(&chunk.bytes);
-        if gathered.bytes.len() >= GATHER_BYTES {
+        if gathered.add(stream, &chunk.bytes) {
             self.pass_on(gathered, running).await;
         }
     }
@@ -295,6 +331,15 @@ impl Default for Gathered {
 }
 
 impl Gathered {
+    /// Adds output of this stream, and returns whether all of it is to be sent now.
+    fn add(&mut self, stream: LogStream, bytes: &[u8]) -> bool {
+        let is_first = self.offset == 0 && self.bytes.is_empty();
+        self.stream = stream;
+        self.due.get_or_insert_with(|| Instant::now() + GATHER);
+        self.bytes.extend_from_slice(bytes);
+        is_first || self.bytes.len() >= GATHER_BYTES
+    }
+
     async fn ripe(&self) {
         match self.due {
             Some(at) => sleep_until(at).await,
@@ -324,4 +369,27 @@ pub(crate) fn broken(reason: &str, error: &dyn std::fmt::Display) -> OutcomeRepo
 pub(crate) fn is_passing(code: Code) -> bool {
     let of_nodes = matches!(code, Code::NoLeader | Code::OutcomeUnknown);
     of_nodes || matches!(code, Code::Unavailable | Code::TooManyRequests | Code::StorageFull | Code::Internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn ground_12_the_first_output_leaves_at_once_and_later_output_is_gathered() {
+        let mut gathered = Gathered::default();
+        assert!(gathered.add(LogStream::Stderr, b"first"), "without waiting");
+        gathered.passed_on();
+        assert!(!gathered.add(LogStream::Stdout, b"a"));
+        let begin = Instant::now();
+        advance(GATHER / 2).await;
+        assert!(!gathered.add(LogStream::Stdout, b"b"));
+        gathered.ripe().await;
+        assert_eq!(Instant::now() - begin, GATHER, "the oldest byte counts");
+        assert_eq!((gathered.bytes.as_slice(), gathered.offset), (&b"ab"[..], 5));
+        gathered.passed_on();
+        assert!(gathered.add(LogStream::Stdout, &[0; GATHER_BYTES]), "no more is gathered");
+    }
 }

@@ -80,6 +80,10 @@ pub(crate) fn with_contract(
     server: &str,
     left: &Workspace,
 ) -> Command {
+    let command = match job.inputs {
+        0 => command,
+        _ => command.env("JOBHALL_INPUTS", left.inputs()),
+    };
     command
         .env("CI", "true")
         .env("JOBHALL_JOB", job.id.to_string())

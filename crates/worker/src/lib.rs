@@ -48,6 +48,7 @@ mod command;
 mod ended;
 mod executor;
 mod in_flight;
+mod inputs;
 mod link;
 mod outbox;
 mod result;
