@@ -7,8 +7,8 @@ use jobhall_protocol::{AttemptRef, Code, ToServer, ToWorker, Word};
 use tokio::sync::watch;
 use tokio::task::Id;
 
-use crate::attempt::{Begun, Order};
 use crate::outbox::{OutboundMessage, Reply};
+use crate::reporter::{Begun, Order};
 
 /// One attempt.
 struct Holding {
@@ -186,7 +186,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::executor;
+    use crate::contract;
 
     const LEASE: LeaseId = LeaseId(7);
 
@@ -203,7 +203,7 @@ mod tests {
         ToServer::Outcome {
             attempt: attempt(),
             lease: LEASE,
-            report: executor::report(Outcome::Succeeded, None),
+            report: contract::report(Outcome::Succeeded, None),
         }
     }
 
