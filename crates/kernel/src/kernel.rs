@@ -236,7 +236,7 @@ impl Kernel {
             Some(JobsRead::Plan(plan, ids)) => self.surveyed(*plan, ids, result),
             Some(JobsRead::Joined(plan, ids)) => self.joined_read(*plan, ids, result),
             Some(JobsRead::Fill(group, ids)) => self.make_slice(group, ids, result),
-            Some(JobsRead::FillInputs(group, old, ids)) => self.inputs_read(group, old, ids, result),
+            Some(JobsRead::FillInputs(group, old, ids)) => self.inputs_read(group, &old, ids, result),
             Some(JobsRead::Made(group, left)) => self.made_read(group, left, result),
             // The kernel stopped meanwhile.
             None => {}

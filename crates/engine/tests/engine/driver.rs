@@ -141,7 +141,7 @@ async fn ground_12_the_changes_of_one_job_are_told_when_they_are_stored_and_no_o
     for _ in 0..3 {
         engine.submit_one(job("t")).await.unwrap();
     }
-    let shown = engine.cancel(id, jobhall_core::Failure::new("no", "")).await.unwrap();
+    let shown = engine.cancel(id, Failure::new("no", "")).await.unwrap();
     assert_eq!(changes.next().await, shown.job.status.rev, "the other jobs are passed over");
 }
 

@@ -170,7 +170,7 @@ impl Kernel {
     pub(crate) fn inputs_read(
         &mut self,
         id: GroupId,
-        old: Vec<Job>,
+        old: &[Job],
         ids: Vec<JobId>,
         found: Result<Vec<Option<Job>>, StoreError>,
     ) {
@@ -179,7 +179,7 @@ impl Kernel {
         };
         let end = |(id, job): (JobId, Option<Job>)| Some((id, Dependency::of(job?.status.state.name())?));
         let ends = ids.into_iter().zip(found).filter_map(end).collect();
-        self.repeat_slice(id, &old, &ends);
+        self.repeat_slice(id, old, &ends);
     }
 
     fn repeat_slice(&mut self, id: GroupId, old: &[Job], ends: &IdMap<JobId, Dependency>) {
