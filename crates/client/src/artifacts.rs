@@ -1,5 +1,7 @@
 //! Lists and reads artifacts. The client also hashes the content, to verify that it is what was stored.
 
+mod inputs;
+
 use std::borrow::Cow;
 
 use bytes::Bytes;

@@ -15,7 +15,6 @@ mod error;
 mod events;
 mod frames;
 mod groups;
-mod inputs;
 mod jobs;
 mod log;
 mod operations;

@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::contract;
+use crate::attempt::contract;
 use crate::ended::{Ended, Status};
-use crate::reporter::{self, Order};
+use crate::executor::reporter::{self, Order};
 use crate::result::{self, Left};
 use crate::workspace::Workspace;
 use crate::workspace::outputs;

@@ -1,6 +1,9 @@
 //! The executor of commands: one attempt from its assignment to its outcome. It runs the command, forwards its output
 //! and obeys cancels.
 
+pub(crate) mod contract;
+mod inputs;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +13,9 @@ use jobhall_protocol::{AssignedJob, Keep, LogStream, Outcome, OutcomeReport, ToS
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::artifacts::Uploads;
-use crate::contract;
 use crate::ended::{Chunk, Ended, Stream};
+use crate::executor::reporter::{AGAIN, Order, Reporter, broken, is_passing};
 use crate::executor::{Assignment, Executor};
-use crate::inputs;
-use crate::reporter::{AGAIN, Order, Reporter, broken, is_passing};
 use crate::running::Running;
 use crate::slots::Slot;
 use crate::slots::setup::JobUser;

@@ -1,9 +1,11 @@
 //! The seam between a session and what runs its assignments.
 
+pub(crate) mod reporter;
+
 use jobhall_core::{AttemptId, LeaseId};
 use jobhall_protocol::AssignedJob;
 
-use crate::reporter::Reporter;
+use self::reporter::Reporter;
 use crate::slots::Slot;
 
 /// A job that was assigned to this worker.

@@ -7,8 +7,8 @@ use jobhall_protocol::{AttemptRef, Code, ToServer, ToWorker, Word};
 use tokio::sync::watch;
 use tokio::task::Id;
 
+use crate::executor::reporter::{Begun, Order};
 use crate::outbox::{OutboundMessage, Reply};
-use crate::reporter::{Begun, Order};
 
 /// One attempt.
 struct Holding {
@@ -186,7 +186,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::contract;
+    use crate::attempt::contract;
 
     const LEASE: LeaseId = LeaseId(7);
 

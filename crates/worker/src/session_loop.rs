@@ -1,6 +1,7 @@
 //! The session loop: one session with the server grants credit for free slots, receives assignments, which an executor
 //! runs, and renews all leases. If the connection breaks, the loop reconnects and names the attempts it still has.
 
+mod term;
 mod way;
 
 use std::collections::VecDeque;
@@ -13,14 +14,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
+use crate::executor::reporter::{Begun, Order, Reporter, broken};
 use crate::executor::{Assignment, Executor};
 use crate::in_flight::{InFlight, start};
 use crate::link::Link;
 use crate::outbox::{OutboundMessage, Outbox};
-use crate::reporter::{Begun, Order, Reporter, broken};
 use crate::slots::Slots;
-use crate::term::Term;
 use crate::worker::{Connected, Shutdown, Until};
+use term::Term;
 use way::{News, Way};
 
 /// Maximum number of queued messages of attempts.

@@ -9,7 +9,7 @@ use jobhall_protocol::{Code, Outcome, OutcomeReport, ToServer};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::contract;
+use crate::attempt::contract;
 use crate::outbox::{Outbox, Reply};
 
 /// Pause before a message that the server could not accept is sent again.

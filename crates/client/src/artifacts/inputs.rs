@@ -3,7 +3,7 @@
 use jobhall_protocol::{Input, InputName, LEASE_HEADER, Page};
 use reqwest::Method;
 
-use crate::artifacts::{ArtifactReader, Source, segment};
+use super::{ArtifactReader, Source, segment};
 use crate::call::Client;
 use crate::error::ClientError;
 
