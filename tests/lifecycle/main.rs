@@ -5,6 +5,7 @@ mod drain;
 mod embedded;
 mod failed;
 mod open_files;
+mod pipeline;
 mod resources;
 mod supervised;
 mod ticks;

@@ -3,8 +3,9 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, audit, call, completions, config, doctor, events, group, help, job, key, man, move_up, nodes,
-    progress, queue, retention, run, schedule, server, slot, stats, token, types, up, worker, worker_list,
+    artifact, audit, call, completions, config, doctor, events, group, help, input, job, key, man, move_up,
+    nodes, progress, queue, retention, run, schedule, server, slot, stats, token, types, up, worker,
+    worker_list,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
@@ -151,6 +152,8 @@ pub enum Command {
     Audit(audit::AuditArgs),
     /// Start a sub-job and wait for its result, from inside a job
     Call(call::CallArgs),
+    /// Read results and artifacts of the jobs that a job comes after, from inside that job
+    Input(input::InputArgs),
     /// Report progress, from inside a job
     Progress(progress::ProgressArgs),
     /// Watch the events of the hall

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod events;
 pub mod group;
 pub mod help;
+pub mod input;
 pub mod job;
 pub mod keep;
 pub mod key;
@@ -71,6 +72,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Token(command) => token::run(&context, &command).await,
         Command::Audit(args) => audit::run(&context, &args).await,
         Command::Call(args) => call::run(&context, &args).await,
+        Command::Input(args) => input::run(&context, &args).await,
         Command::Progress(args) => progress::run(&context, &args).await,
         Command::Events(args) => events::run(&context, &args).await,
         Command::Move(args) => move_up::run(&context, &args).await,

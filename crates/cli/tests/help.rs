@@ -78,6 +78,7 @@ const COMMANDS: &[&str] = &[
     "key show",
     "key rotate",
     "call",
+    "input",
     "progress",
     "events",
     "server",

@@ -1,5 +1,7 @@
 //! Lists and reads artifacts. The client also hashes the content, to verify that it is what was stored.
 
+mod inputs;
+
 use std::borrow::Cow;
 
 use bytes::Bytes;
@@ -30,18 +32,23 @@ impl Client {
     /// The content of an artifact.
     #[must_use]
     pub fn read_artifact(&self, job: u64, attempt: Option<&str>, name: &str) -> ArtifactReader {
-        ArtifactReader {
-            client: self.clone(),
-            job,
-            attempt: attempt.map(str::to_owned),
-            name: name.to_owned(),
-            offset: 0,
-            whole: None,
-            hasher: blake3::Hasher::new(),
-            response: None,
-            patience: Backoff::of_a_stream(),
-        }
+        let path = ["jobs", &job.to_string(), "artifacts", &segment(name)].map(str::to_owned).to_vec();
+        let (attempt, name) = (attempt.map(str::to_owned), name.to_owned());
+        ArtifactReader::new(self.clone(), Source { path, attempt, name, is_hashed: true })
     }
+}
+
+/// What is read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// The segments of its path.
+    pub path: Vec<String>,
+    /// The attempt in the query.
+    pub attempt: Option<String>,
+    /// What it is called in errors.
+    pub name: String,
+    /// Whether it always has a digest; a result has one if it is an artifact.
+    pub is_hashed: bool,
 }
 
 /// A name as one segment of a path. Its slashes are escaped, so that a segment such as `..` is not resolved before
@@ -55,9 +62,7 @@ pub(crate) fn segment(name: &str) -> Cow<'_, str> {
 #[derive(Debug)]
 pub struct ArtifactReader {
     client: Client,
-    job: u64,
-    attempt: Option<String>,
-    name: String,
+    source: Source,
     offset: u64,
     whole: Option<Whole>,
     hasher: blake3::Hasher,
@@ -68,11 +73,16 @@ pub struct ArtifactReader {
 /// Digest and size of the whole artifact, as the server announced them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Whole {
-    digest: String,
+    digest: Option<String>,
     size: u64,
 }
 
 impl ArtifactReader {
+    pub(crate) fn new(client: Client, source: Source) -> ArtifactReader {
+        let (hasher, patience) = (blake3::Hasher::new(), Backoff::of_a_stream());
+        ArtifactReader { client, source, offset: 0, whole: None, hasher, response: None, patience }
+    }
+
     /// The next bytes, or none at the end, after all of them were verified.
     ///
     /// # Errors
@@ -117,10 +127,9 @@ impl ArtifactReader {
     }
 
     async fn open(&mut self) -> Result<Response, ClientError> {
-        let id = self.job.to_string();
-        let segments = ["jobs", &id, "artifacts", &segment(&self.name)];
+        let segments: Vec<&str> = self.source.path.iter().map(String::as_str).collect();
         let mut call = self.client.api(Method::GET, &segments).within(None);
-        if let Some(attempt) = &self.attempt {
+        if let Some(attempt) = &self.source.attempt {
             call = call.query(&[("attempt", attempt.clone())]);
         }
         if self.offset > 0 {
@@ -128,9 +137,9 @@ impl ArtifactReader {
         }
         let response = self.client.send_once(&call).await?;
         let part = response.status() == StatusCode::PARTIAL_CONTENT;
-        let whole = whole(&response, self.offset)?;
+        let whole = whole(&response, self.offset, self.source.is_hashed)?;
         if (self.offset > 0) != part || self.whole.as_ref().is_some_and(|before| *before != whole) {
-            let words = format!("artifact {} changed while it was read", self.name);
+            let words = format!("artifact {} changed while it was read", self.source.name);
             return Err(ClientError::Protocol(words));
         }
         self.whole = Some(whole);
@@ -139,17 +148,20 @@ impl ArtifactReader {
 
     fn end(&self) -> Result<Option<Bytes>, ClientError> {
         let digest = self.hasher.finalize().to_hex();
-        if self.whole.as_ref().is_some_and(|whole| whole.digest == digest.as_str()) {
+        let expected = self.whole.as_ref().map(|whole| whole.digest.as_deref());
+        if expected.is_some_and(|expected| expected.is_none_or(|expected| expected == digest.as_str())) {
             return Ok(None);
         }
-        Err(ClientError::Protocol(format!("artifact {} does not match its digest", self.name)))
+        Err(ClientError::Protocol(format!("artifact {} does not match its digest", self.source.name)))
     }
 }
 
-fn whole(response: &Response, offset: u64) -> Result<Whole, ClientError> {
+fn whole(response: &Response, offset: u64, is_hashed: bool) -> Result<Whole, ClientError> {
     let digest = response.headers().get(DIGEST_HEADER).and_then(|digest| digest.to_str().ok());
-    match (digest, response.content_length()) {
-        (Some(digest), Some(rest)) => Ok(Whole { digest: digest.to_owned(), size: offset + rest }),
+    match response.content_length() {
+        Some(rest) if digest.is_some() || !is_hashed => {
+            Ok(Whole { digest: digest.map(str::to_owned), size: offset + rest })
+        }
         _ => Err(ClientError::Protocol("an artifact has no digest or no length".to_owned())),
     }
 }

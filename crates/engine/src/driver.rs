@@ -33,7 +33,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::job_log_events::JobLog;
-use crate::watch::{Published, Watch};
+use crate::watch::{JobChanges, Published, Watch};
 use commit::{Heard, UnderWay, first};
 use gather::Gather;
 use jobhall_core::IdMap;
@@ -256,6 +256,11 @@ impl Engine {
     /// Follows the feed after this position; 0 is the beginning.
     pub fn watch(&self, after: u64) -> Watch {
         Watch::new(self.store.clone(), self.published.subscribe(), after)
+    }
+
+    /// The changes of a job from now on.
+    pub fn changes_of(&self, id: JobId) -> JobChanges {
+        JobChanges::new(self.published.subscribe(), id)
     }
 
     /// Waits until the engine has stopped, and returns the reason.

@@ -13,4 +13,4 @@ pub use clock::{Clock, SystemClock};
 pub use driver::{Answers, Engine, EngineError, Session, SessionEvent};
 pub use first_start::set_first_rule;
 pub use jobhall_kernel::*;
-pub use watch::{Watch, Watched};
+pub use watch::{JobChanges, Watch, Watched};

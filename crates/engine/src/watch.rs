@@ -29,6 +29,35 @@ pub(crate) enum Published {
     Live(JobId, StateName),
 }
 
+/// The changes of one job from now on. Nothing is read from the store.
+pub struct JobChanges {
+    published: broadcast::Receiver<Published>,
+    id: JobId,
+}
+
+impl JobChanges {
+    pub(crate) fn new(published: broadcast::Receiver<Published>, id: JobId) -> JobChanges {
+        JobChanges { published, id }
+    }
+
+    /// Waits until the job has changed, and returns the revision that was stored. It returns 0 if the change is not
+    /// stored, if changes were missed, or if the engine has stopped.
+    pub async fn next(&mut self) -> u32 {
+        loop {
+            match self.published.recv().await {
+                Ok(Published::Live(id, _)) if id == self.id => return 0,
+                Ok(Published::Live(..)) => {}
+                Ok(Published::Row(row)) => {
+                    if let Some(entry) = row.entries.iter().rfind(|entry| entry.id == self.id) {
+                        return entry.rev;
+                    }
+                }
+                Err(RecvError::Lagged(_) | RecvError::Closed) => return 0,
+            }
+        }
+    }
+}
+
 /// A reader of the feed.
 pub struct Watch {
     store: Arc<dyn Store>,

@@ -110,6 +110,8 @@ pub(crate) enum JobsRead {
     Joined(Box<Plan>, Vec<JobId>),
     /// A group that is being filled from these failed members of another group.
     Fill(GroupId, Vec<JobId>),
+    /// The same, with the members and those of their dependencies that are neither repeated nor open.
+    FillInputs(GroupId, Vec<Job>, Vec<JobId>),
     /// A group whose filling from another group was interrupted by a stop, and its members that are still to be read.
     Made(GroupId, Vec<JobId>),
     /// The first failed member of a group that is to be retried.
@@ -239,6 +241,7 @@ impl Kernel {
             Some(JobsRead::Plan(plan, ids)) => self.surveyed(*plan, ids, result),
             Some(JobsRead::Joined(plan, ids)) => self.joined_read(*plan, ids, result),
             Some(JobsRead::Fill(group, ids)) => self.make_slice(group, ids, result),
+            Some(JobsRead::FillInputs(group, old, ids)) => self.inputs_read(group, &old, ids, result),
             Some(JobsRead::Made(group, left)) => self.made_read(group, left, result),
             Some(JobsRead::Retry(retry)) => self.retry_read(*retry, result),
             Some(JobsRead::Calls(task, ids)) => self.calls_read(*task, &ids, result),

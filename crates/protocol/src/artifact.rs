@@ -1,5 +1,7 @@
 //! Artifacts of attempts.
 
+pub(crate) mod input;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -33,6 +33,7 @@ pub use jobhall_core::{Indicator, OnDuplicate};
 
 pub use after::{After, AfterError};
 pub use artifact::Artifact;
+pub use artifact::input::{INPUT_ARTIFACTS, INPUT_RESULTS_BYTES, Input, InputArtifact, InputName, Parent};
 pub use edit::{EditJob, EditTimeouts};
 pub use filter::JobFilter;
 pub use group::{CreateGroup, Group, GroupCounts};

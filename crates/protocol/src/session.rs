@@ -86,6 +86,14 @@ pub struct AssignedJob {
     /// Whether the job runs at most once: the worker accepts it, and starts the work after the accept was answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_most_once: bool,
+    /// Number of jobs that it comes after. Their results and artifacts are its inputs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inputs: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is that of serde")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Progress of an attempt.

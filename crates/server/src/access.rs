@@ -27,7 +27,7 @@ const WORK: Access = Access::Roles(&[Role::Worker, Role::Admin]);
 const ANY: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Worker, Role::Admin]);
 /// Roles that read one job, including its own process.
 const READ_JOB: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin, Role::Job]);
-/// Roles that report progress, including the process of the attempt.
+/// Roles that act for an attempt under its lease, including its process.
 const TELL: Access = Access::Roles(&[Role::Worker, Role::Admin, Role::Job]);
 const JOIN: Access = Access::Roles(&[Role::Join]);
 /// The administrator. Its routes concern the whole hall.
@@ -75,6 +75,9 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/api/v1/attempts/{id}/jobs", TELL),
     ("POST", "/api/v1/attempts/{id}/wait", TELL),
     ("PUT", "/api/v1/attempts/{id}/artifacts/{*name}", TELL),
+    ("GET", "/api/v1/attempts/{id}/inputs", TELL),
+    ("GET", "/api/v1/attempts/{id}/inputs/{n}", TELL),
+    ("GET", "/api/v1/attempts/{id}/inputs/{n}/artifacts/{*name}", TELL),
     ("PUT", "/api/v1/outcomes/{type}/{*key}", WRITE),
     ("POST", "/api/v1/renewals", WORK),
     ("GET", "/api/v1/session", WORK),

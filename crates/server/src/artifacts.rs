@@ -121,6 +121,9 @@ impl Artifacts {
         behind: Option<ArtifactName>,
         most: usize,
     ) -> Result<Vec<Artifact>, ApiError> {
+        if !self.blobs.artifacts().has_any(key(attempt))? {
+            return Ok(Vec::new());
+        }
         Ok(self.blocking(move |blobs| blobs.artifacts().list(key(attempt), behind.as_ref(), most)).await??)
     }
 

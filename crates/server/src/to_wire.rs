@@ -183,6 +183,7 @@ pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob,
         attempt: assignment.number,
         external: assignment.external,
         at_most_once: spec.retry.at_most_once,
+        inputs: u32::try_from(spec.after.len()).unwrap_or(u32::MAX),
     })
 }
 

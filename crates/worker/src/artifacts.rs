@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::attempt::{self, Order};
+use crate::attempt::contract;
 use crate::ended::{Ended, Status};
-use crate::executor;
+use crate::executor::reporter::{self, Order};
 use crate::result::{self, Left};
 use crate::workspace::Workspace;
 use crate::workspace::outputs;
@@ -109,7 +109,7 @@ impl Uploads {
 
     /// The value of a success. A result that is not a small JSON document becomes an artifact, and the value is null.
     async fn put_result(&self, path: &Path) -> Value {
-        let bad = |why: String| executor::refused("bad_result", why);
+        let bad = |why: String| contract::refused("bad_result", why);
         let place = path.to_owned();
         let looked = tokio::task::spawn_blocking(move || result::look(&place)).await;
         let left =
@@ -177,7 +177,7 @@ fn is_lost(error: &ClientError) -> bool {
 fn is_passing(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. } | ClientError::Untrusted { .. } => true,
-        ClientError::Problem(problem) => attempt::is_passing(problem.code),
+        ClientError::Problem(problem) => reporter::is_passing(problem.code),
         _ => false,
     }
 }

@@ -1,81 +1,80 @@
-//! One attempt, from its assignment to its outcome: runs the command, forwards its output, obeys cancels.
+//! The executor of commands: one attempt from its assignment to its outcome. It runs the command, forwards its output
+//! and obeys cancels.
+
+pub(crate) mod contract;
+mod inputs;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jobhall_client::Client;
+use jobhall_client::{Client, ClientError};
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{AssignedJob, Code, Keep, LogStream, Outcome, OutcomeReport, ToServer, WorkerFile};
-use tokio::sync::watch;
+use jobhall_protocol::{AssignedJob, Keep, LogStream, Outcome, OutcomeReport, ToServer, WorkerFile};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::artifacts::Uploads;
 use crate::ended::{Chunk, Ended, Stream};
-use crate::executor;
-use crate::outbox::{Outbox, Reply};
+use crate::executor::reporter::{AGAIN, Order, Reporter, broken, is_passing};
+use crate::executor::{Assignment, Executor};
 use crate::running::Running;
-use crate::slots::{Slot, Slots};
+use crate::slots::Slot;
+use crate::slots::setup::JobUser;
 use crate::workspace::{Workspace, Workspaces};
 
-/// Output is sent when this many bytes were collected, or when the oldest are this old.
+/// The first output of an attempt is sent at once: someone may be looking. Later output is sent when this many bytes were
+/// collected, or when the oldest are this old.
 const GATHER_BYTES: usize = 256 * 1024;
 const GATHER: Duration = Duration::from_millis(100);
 /// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(10);
-/// Pause before a message that the server could not accept is sent again.
-pub(crate) const AGAIN: Duration = Duration::from_millis(500);
-
-/// The order for an attempt, in increasing order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Order {
-    Go,
-    /// Stop, and report that it was cancelled.
-    Cancel,
-    /// Stop immediately and report nothing: the lease is lost.
-    Lost,
+/// Runs the commands of a worker file, and of clients if that is allowed.
+pub(crate) struct CommandExecutor {
+    client: Client,
+    file: Arc<WorkerFile>,
+    workspaces: Workspaces,
 }
 
-/// Whether the command of an attempt was started; shared by its task and the session.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Begun(Arc<AtomicBool>);
-
-impl Begun {
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+impl CommandExecutor {
+    pub fn new(client: Client, file: Arc<WorkerFile>) -> CommandExecutor {
+        CommandExecutor { client, file, workspaces: Workspaces::default() }
     }
+}
 
-    pub fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+impl Executor for CommandExecutor {
+    fn run(
+        &self,
+        assignment: Assignment,
+        slot: Slot,
+        reporter: Reporter,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (client, file, workspaces) = (self.client.clone(), self.file.clone(), self.workspaces.clone());
+        let Assignment { attempt, lease, token, job } = assignment;
+        Attempt { client, file, attempt, lease, token, job, workspaces, reporter }.run(slot)
     }
 }
 
 /// The state of an attempt.
-pub(crate) struct Attempt {
-    pub client: Client,
-    pub file: Arc<WorkerFile>,
-    pub attempt: AttemptId,
-    pub lease: LeaseId,
-    /// The token with which the job's process authenticates to the server.
-    pub token: String,
-    pub job: AssignedJob,
-    pub workspaces: Workspaces,
-    pub outbox: Outbox,
-    pub order: watch::Receiver<Order>,
-    pub begun: Begun,
+struct Attempt {
+    client: Client,
+    file: Arc<WorkerFile>,
+    attempt: AttemptId,
+    lease: LeaseId,
+    token: String,
+    job: AssignedJob,
+    workspaces: Workspaces,
+    reporter: Reporter,
 }
 
 impl Attempt {
     /// Runs the attempt to its end.
-    pub async fn run(mut self, slots: Slots) {
-        let slot = slots.take();
+    async fn run(mut self, slot: Slot) {
         let mut gathered = Gathered::default();
         let (attempt, job) = (self.attempt, self.job.id);
         tracing::info!(job, %attempt, r#type = self.job.job_type, "attempt begins");
         match self.work(slot, &mut gathered).await {
             Some(report) => {
                 tracing::info!(job, %attempt, outcome = report.outcome.as_str(), "attempt ended");
-                self.report(report, &mut gathered).await;
+                self.reporter.report(report, gathered.piece(self.attempt, self.lease)).await;
             }
             None => tracing::info!(job, %attempt, outcome = "lost", "attempt ended"),
         }
@@ -88,25 +87,34 @@ impl Attempt {
             Ok(left) => left,
             Err(error) => return Some(broken("no_scratch", &error)),
         };
-        let command = match executor::command(&self.job, &self.file, user.as_ref()) {
+        let command = match contract::command(&self.job, &self.file, user.as_ref()) {
             Ok(command) => command,
-            Err(failure) => return Some(executor::report(Outcome::Failed, Some(failure))),
+            Err(failure) => return Some(contract::report(Outcome::Failed, Some(failure))),
         };
         let claim = self.attempt.claim.to_string();
-        let command = executor::with_contract(command, &self.job, &claim, self.client.base_url(), &left);
-        let command = executor::with_access(command, &self.token, self.client.trust());
-        if self.job.at_most_once && !self.accept().await {
+        let command = contract::with_contract(command, &self.job, &claim, self.client.base_url(), &left);
+        let command = contract::with_access(command, &self.token, self.client.trust());
+        if self.job.inputs > 0
+            && let Err(why) = self.take_inputs(&left, user.as_ref()).await
+        {
+            return Some(broken("no_inputs", &why)).filter(|_| self.reporter.order() < Order::Lost);
+        }
+        if self.job.at_most_once && !self.reporter.accept().await {
             return None;
         }
-        if *self.order.borrow() == Order::Cancel {
-            return Some(executor::report(Outcome::Cancelled, None));
+        if self.reporter.order() == Order::Cancel {
+            return Some(contract::report(Outcome::Cancelled, None));
         }
         let running = match slot.run(command).await {
             Ok(running) => running,
             Err(error) => return Some(broken("not_run", &error)),
         };
-        self.begun.set();
+        self.reporter.begun.set();
         let ended = self.follow(running, gathered).await;
+        if self.job.inputs > 0 {
+            // Without it the workspace may be as new. The job may have removed it.
+            let _may_be_gone = std::fs::remove_file(left.inputs());
+        }
         // Most jobs leave nothing. Looked at once, because it is a good part of the cost of a short job.
         let is_untouched = left.is_untouched();
         let (value, notes) = if is_untouched {
@@ -115,13 +123,40 @@ impl Attempt {
             self.uploads().put_all(&ended, &left).await
         };
         self.say(gathered, &notes).await;
-        let order = *self.order.borrow();
-        let report = executor::outcome(&ended, order == Order::Cancel, self.job.external, value);
+        let order = self.reporter.order();
+        let report = contract::outcome(&ended, order == Order::Cancel, self.job.external, value);
         self.keep_if_failed(&mut left, &report, gathered).await;
         if is_untouched {
             self.workspaces.put(left);
         }
         (order < Order::Lost).then_some(report)
+    }
+
+    /// Reads the inputs of the job and writes them to a file for its process. An unreachable server is waited for as
+    /// long as the attempt goes on.
+    async fn take_inputs(&mut self, left: &Workspace, user: Option<&JobUser>) -> Result<(), String> {
+        let (attempt, lease) = (self.attempt.to_string(), format!("{:032x}", self.lease.0));
+        while *self.reporter.order.borrow_and_update() == Order::Go {
+            let read = tokio::select! {
+                read = self.client.inputs(&attempt, Some(&lease)) => read,
+                Ok(()) = self.reporter.order.changed() => continue,
+            };
+            match read {
+                Ok(inputs) => {
+                    let text = inputs::document(inputs).map_err(|error| error.to_string())?;
+                    return left.write_inputs(&text, user).map_err(|error| error.to_string());
+                }
+                Err(ClientError::Problem(problem)) if !is_passing(problem.code) => {
+                    return Err(problem.detail);
+                }
+                Err(error) => {
+                    tracing::warn!(%attempt, "failed to read the inputs, trying again: {error}");
+                    let _ = timeout(AGAIN, self.reporter.order.changed()).await;
+                }
+            }
+        }
+        // The caller sees the order: a cancelled attempt is reported as such, a lost one is not.
+        if self.reporter.order() == Order::Lost { Err("the lease is lost".to_owned()) } else { Ok(()) }
     }
 
     async fn keep_if_failed(
@@ -137,32 +172,12 @@ impl Attempt {
         }
     }
 
-    /// Accepts the job, and returns whether the work may start: the server has stored the accept.
-    async fn accept(&mut self) -> bool {
-        while *self.order.borrow() < Order::Lost {
-            let (attempt, lease) = (self.attempt, self.lease);
-            let accept = ToServer::Accept { attempt, lease, answer: true };
-            match self.outbox.send(vec![accept]).await {
-                Some(Reply::Taken) => return *self.order.borrow() < Order::Lost,
-                Some(Reply::Refused(code, _)) if is_passing(code) => {
-                    let _ = timeout(AGAIN, self.order.changed()).await;
-                }
-                Some(Reply::Refused(_, why)) => {
-                    tracing::warn!(why, attempt = %self.attempt, "the server refused the accept");
-                    return false;
-                }
-                None => return false,
-            }
-        }
-        false
-    }
-
     fn uploads(&self) -> Uploads {
         Uploads {
             client: self.client.clone(),
             attempt: self.attempt.to_string(),
             lease: format!("{:032x}", self.lease.0),
-            order: self.order.clone(),
+            order: self.reporter.order.clone(),
         }
     }
 
@@ -174,7 +189,7 @@ impl Attempt {
         if gathered.stream != LogStream::Stderr
             && let Some(piece) = gathered.piece(self.attempt, self.lease)
         {
-            self.deliver(vec![piece]).await;
+            self.reporter.deliver(vec![piece]).await;
             gathered.passed_on();
         }
         gathered.stream = LogStream::Stderr;
@@ -185,7 +200,7 @@ impl Attempt {
     async fn follow(&mut self, mut running: Running, gathered: &mut Gathered) -> Ended {
         let mut obeyed = Order::Go;
         loop {
-            let order = *self.order.borrow_and_update();
+            let order = *self.reporter.order.borrow_and_update();
             if order > obeyed {
                 obeyed = order;
                 running.stop(if order == Order::Lost { Duration::ZERO } else { GRACE }).await;
@@ -196,7 +211,7 @@ impl Attempt {
                     None => break,
                 },
                 () = gathered.ripe() => self.pass_on(gathered, &running).await,
-                changed = self.order.changed() => {
+                changed = self.reporter.order.changed() => {
                     if changed.is_err() {
                         running.stop(Duration::ZERO).await;
                     }
@@ -214,10 +229,7 @@ impl Attempt {
         if stream != gathered.stream {
             self.pass_on(gathered, running).await;
         }
-        gathered.stream = stream;
-        gathered.due.get_or_insert_with(|| Instant::now() + GATHER);
-        gathered.bytes.extend_from_slice(&chunk.bytes);
-        if gathered.bytes.len() >= GATHER_BYTES {
+        if gathered.add(stream, &chunk.bytes) {
             self.pass_on(gathered, running).await;
         }
     }
@@ -227,7 +239,7 @@ impl Attempt {
     async fn pass_on(&mut self, gathered: &mut Gathered, running: &Running) {
         let Some(piece) = gathered.piece(self.attempt, self.lease) else { return };
         let stopper = running.stopper();
-        let mut order = self.order.clone();
+        let mut order = self.reporter.order.clone();
         let told = async {
             while order.changed().await.is_ok() {
                 let grace = if *order.borrow() == Order::Lost { Duration::ZERO } else { GRACE };
@@ -236,46 +248,8 @@ impl Attempt {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = self.deliver(vec![piece]) => gathered.passed_on(),
+            () = self.reporter.deliver(vec![piece]) => gathered.passed_on(),
             () = told => {}
-        }
-    }
-
-    /// Sends until the server has accepted it or never will.
-    async fn deliver(&self, messages: Vec<ToServer>) {
-        loop {
-            match self.outbox.send(messages.clone()).await {
-                Some(Reply::Refused(code, _)) if is_passing(code) => tokio::time::sleep(AGAIN).await,
-                Some(Reply::Refused(_, why)) => {
-                    return tracing::warn!(why, attempt = %self.attempt, "the server refused output");
-                }
-                Some(Reply::Taken) | None => return,
-            }
-        }
-    }
-
-    /// Sends the last output and the outcome until the server has accepted it or the lease is lost. An outcome that
-    /// the server cannot accept becomes a crash: an attempt without an outcome would stay leased forever.
-    async fn report(&mut self, mut report: OutcomeReport, gathered: &mut Gathered) {
-        let mut second = false;
-        while *self.order.borrow() < Order::Lost {
-            let mut messages = Vec::from_iter(gathered.piece(self.attempt, self.lease));
-            let (attempt, lease) = (self.attempt, self.lease);
-            messages.push(ToServer::Outcome { attempt, lease, report: report.clone() });
-            match self.outbox.send(messages).await {
-                Some(Reply::Refused(code, _)) if is_passing(code) => {
-                    let _ = timeout(AGAIN, self.order.changed()).await;
-                }
-                Some(Reply::Refused(_, why)) if !second => {
-                    tracing::warn!(why, %attempt, "the server refused the outcome");
-                    report = broken("outcome_refused", &why);
-                    second = true;
-                }
-                Some(Reply::Refused(_, why)) => {
-                    return tracing::warn!(why, %attempt, "the server refused the outcome again");
-                }
-                Some(Reply::Taken) | None => return,
-            }
         }
     }
 }
@@ -295,6 +269,15 @@ impl Default for Gathered {
 }
 
 impl Gathered {
+    /// Adds output of this stream, and returns whether all of it is to be sent now.
+    fn add(&mut self, stream: LogStream, bytes: &[u8]) -> bool {
+        let is_first = self.offset == 0 && self.bytes.is_empty();
+        self.stream = stream;
+        self.due.get_or_insert_with(|| Instant::now() + GATHER);
+        self.bytes.extend_from_slice(bytes);
+        is_first || self.bytes.len() >= GATHER_BYTES
+    }
+
     async fn ripe(&self) {
         match self.due {
             Some(at) => sleep_until(at).await,
@@ -315,13 +298,25 @@ impl Gathered {
     }
 }
 
-/// A crash caused by the worker or the server, not by the command.
-pub(crate) fn broken(reason: &str, error: &dyn std::fmt::Display) -> OutcomeReport {
-    executor::report(Outcome::Crashed, Some(executor::refused(reason, error.to_string())))
-}
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
 
-/// Whether a retry may succeed.
-pub(crate) fn is_passing(code: Code) -> bool {
-    let of_nodes = matches!(code, Code::NoLeader | Code::OutcomeUnknown);
-    of_nodes || matches!(code, Code::Unavailable | Code::TooManyRequests | Code::StorageFull | Code::Internal)
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn ground_12_the_first_output_leaves_at_once_and_later_output_is_gathered() {
+        let mut gathered = Gathered::default();
+        assert!(gathered.add(LogStream::Stderr, b"first"), "without waiting");
+        gathered.passed_on();
+        assert!(!gathered.add(LogStream::Stdout, b"a"));
+        let begin = Instant::now();
+        advance(GATHER / 2).await;
+        assert!(!gathered.add(LogStream::Stdout, b"b"));
+        gathered.ripe().await;
+        assert_eq!(Instant::now() - begin, GATHER, "the oldest byte counts");
+        assert_eq!((gathered.bytes.as_slice(), gathered.offset), (&b"ab"[..], 5));
+        gathered.passed_on();
+        assert!(gathered.add(LogStream::Stdout, &[0; GATHER_BYTES]), "no more is gathered");
+    }
 }

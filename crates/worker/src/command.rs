@@ -63,13 +63,35 @@ impl Environment {
     }
 }
 
+/// The standard input of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stdin {
+    #[default]
+    Empty,
+    Bytes(Vec<u8>),
+    /// A plain file, opened as the user of the job where the command runs.
+    File(PathBuf),
+}
+
+/// Where the standard output of a command goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stdout {
+    /// To the worker, in chunks.
+    #[default]
+    Pipe,
+    /// To a plain file, created or emptied as the user of the job where the command runs. The worker does not see it,
+    /// and no limit applies.
+    File(PathBuf),
+}
+
 /// One command to run in a slot.
 #[derive(Clone, Debug)]
 pub struct Command {
     pub(crate) argv: Vec<OsString>,
     pub(crate) environment: Environment,
     pub(crate) directory: Option<PathBuf>,
-    pub(crate) stdin: Option<Vec<u8>>,
+    pub(crate) stdin: Stdin,
+    pub(crate) stdout: Stdout,
     pub(crate) output_limit: u64,
     pub(crate) leftover_grace: Duration,
 }
@@ -81,7 +103,8 @@ impl Command {
             argv: argv.into_iter().map(Into::into).collect(),
             environment: Environment::base(),
             directory: None,
-            stdin: None,
+            stdin: Stdin::Empty,
+            stdout: Stdout::Pipe,
             output_limit: OUTPUT_LIMIT,
             leftover_grace: LEFTOVER_GRACE,
         }
@@ -131,7 +154,21 @@ impl Command {
     /// Sets the standard input of the command; by default it is empty.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.stdin = Some(bytes.into());
+        self.stdin = Stdin::Bytes(bytes.into());
+        self
+    }
+
+    /// Makes a file the standard input of the command. A relative path starts from the directory to run in.
+    #[must_use]
+    pub fn stdin_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.stdin = Stdin::File(path.into());
+        self
+    }
+
+    /// Writes the standard output of the command to a file. A relative path starts from the directory to run in.
+    #[must_use]
+    pub fn stdout_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.stdout = Stdout::File(path.into());
         self
     }
 
@@ -185,6 +222,12 @@ impl Command {
         if self.directory.as_ref().is_some_and(|directory| has_nul(directory.as_os_str())) {
             return Err(Refused::NulByte { place: "the directory" });
         }
+        if matches!(&self.stdin, Stdin::File(path) if has_nul(path.as_os_str())) {
+            return Err(Refused::NulByte { place: "the file of the input" });
+        }
+        if matches!(&self.stdout, Stdout::File(path) if has_nul(path.as_os_str())) {
+            return Err(Refused::NulByte { place: "the file of the output" });
+        }
         Ok(())
     }
 
@@ -197,7 +240,7 @@ impl Command {
                 most: MOST_WORDS,
             });
         }
-        let stdin = self.stdin.as_ref().map_or(0, Vec::len);
+        let stdin = if let Stdin::Bytes(bytes) = &self.stdin { bytes.len() } else { 0 };
         if stdin > MOST_STDIN {
             return Err(Refused::TooLarge { part: "input", bytes: stdin, most: MOST_STDIN });
         }
@@ -239,6 +282,8 @@ mod tests {
         check_refused(&Command::new(["a"]).env("A", "\0"), "the environment holds a NUL byte");
         check_refused(&Command::new(["a"]).env("A=B", ""), "\"A=B\" is not the name of a variable");
         check_refused(&Command::new(["a"]).directory("\0"), "the directory holds a NUL byte");
+        check_refused(&Command::new(["a"]).stdin_file("\0"), "the file of the input holds a NUL byte");
+        check_refused(&Command::new(["a"]).stdout_file("\0"), "the file of the output holds a NUL byte");
         let large = Command::new(["a"]).stdin(vec![0; MOST_STDIN + 1]);
         check_refused(&large, "input of 16777217 bytes; at most 16777216 are taken");
         let wordy = Command::new(["a"]).env("A", "x".repeat(MOST_WORDS));

@@ -50,6 +50,13 @@ pub enum Status {
         /// The error of the system.
         reason: String,
     },
+    /// A file for the standard input or output cannot be opened.
+    #[error("no file {file:?}: {reason}")]
+    NoFile {
+        file: String,
+        /// The error of the system.
+        reason: String,
+    },
     /// Arguments and environment exceed the limit of this system.
     #[error("{bytes} bytes of arguments and environment are more than this system takes")]
     TooBig { bytes: u64 },

@@ -7,7 +7,7 @@ use jobhall_protocol::{AttemptRef, Code, ToServer, ToWorker, Word};
 use tokio::sync::watch;
 use tokio::task::Id;
 
-use crate::attempt::{Begun, Order};
+use crate::executor::reporter::{Begun, Order};
 use crate::outbox::{OutboundMessage, Reply};
 
 /// One attempt.
@@ -199,7 +199,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::executor;
+    use crate::attempt::contract;
 
     const LEASE: LeaseId = LeaseId(7);
 
@@ -216,7 +216,7 @@ mod tests {
         ToServer::Outcome {
             attempt: attempt(),
             lease: LEASE,
-            report: executor::report(Outcome::Succeeded, None),
+            report: contract::report(Outcome::Succeeded, None),
         }
     }
 

@@ -52,20 +52,20 @@ mod link;
 mod outbox;
 mod result;
 mod running;
+mod session_loop;
 mod slots;
 pub mod supervisor;
-mod term;
-mod vacancy;
 mod wire;
+mod worker;
 mod workspace;
 
 pub use abilities::{abilities, cpus, host_name, types};
 pub use command::{
     Command, DEFAULT_PATH, Environment, INHERITED, LEFTOVER_GRACE, MOST_STDIN, MOST_WORDS, OUTPUT_LIMIT,
-    Refused,
+    Refused, Stdin, Stdout,
 };
 pub use ended::{Chunk, Ended, Status, Stream};
-pub use running::{Running, Stopper};
+pub use running::{Running, Said, Stopper};
 pub use slots::setup::{Hidden, JobUser, Setup};
 pub use slots::{Options, RunError, Slot, Slots};
-pub use vacancy::{Connected, Shutdown, Until, WorkerError, WorkerOptions, run};
+pub use worker::{Connected, Shutdown, Until, WorkerError, WorkerOptions, run};

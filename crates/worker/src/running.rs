@@ -31,6 +31,14 @@ pub struct Running {
     clean_up: Option<JoinHandle<()>>,
 }
 
+/// What a running command says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    Output(Chunk),
+    /// All output that was written before the flush was asked for has been returned.
+    Flushed,
+}
+
 /// Stops a command from elsewhere. No effect once it has ended.
 #[derive(Clone, Debug)]
 pub struct Stopper {
@@ -71,6 +79,25 @@ impl Running {
     /// returned future is dropped.
     pub async fn next(&mut self) -> Option<Chunk> {
         loop {
+            if let Said::Output(chunk) = self.listen().await? {
+                return Some(chunk);
+            }
+        }
+    }
+
+    /// Asks for all output that was written so far: [`Running::listen`] returns it, and then [`Said::Flushed`], unless
+    /// the command ends first.
+    pub async fn flush(&self) {
+        let Some(writer) = self.stopper.writer.upgrade() else { return };
+        let mut order = Vec::new();
+        Order::encode_flush(&mut order, self.stopper.run);
+        // If the slot does not accept the order it is lost, which its reader reports.
+        let _lost = writer.lock().await.write_all(&order).await;
+    }
+
+    /// The next chunk of output or answer to a flush; none as for [`Running::next`].
+    pub async fn listen(&mut self) -> Option<Said> {
+        loop {
             if let Some(clean_up) = &mut self.clean_up {
                 let _is_best_effort = clean_up.await;
                 self.clean_up = None;
@@ -83,8 +110,9 @@ impl Running {
                     if chunk.stream != Stream::Notice {
                         self.output_bytes += chunk.bytes.len() as u64;
                     }
-                    return Some(chunk);
+                    return Some(Said::Output(chunk));
                 }
+                Some(Report::Flushed) => return Some(Said::Flushed),
                 Some(Report::Dropping) => self.last_output = Instant::now(),
                 Some(Report::Ended(ended)) => self.end(ended),
                 None => self.lose(),

@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::command::{Command, Environment, MOST_STDIN, MOST_WORDS};
+use crate::command::{Command, Environment, MOST_STDIN, MOST_WORDS, Stdin, Stdout};
 use crate::ended::{Chunk, Ended, Status, Stream};
 
 /// Maximum size of output in one frame.
@@ -29,8 +29,18 @@ pub(crate) struct Malformed;
 /// From the worker to the supervisor.
 #[derive(Debug)]
 pub(crate) enum Order {
-    Run { run: u64, command: Command },
-    Stop { run: u64, grace: Duration },
+    Run {
+        run: u64,
+        command: Command,
+    },
+    Stop {
+        run: u64,
+        grace: Duration,
+    },
+    /// Pass on all output that was written so far.
+    Flush {
+        run: u64,
+    },
 }
 
 /// From the supervisor to the worker, in order.
@@ -42,6 +52,8 @@ pub(crate) enum Report {
     Output(Chunk),
     /// Output beyond the limit is still being written.
     Dropping,
+    /// Answers a flush, after the output that was written before it.
+    Flushed,
     Ended(Ended),
 }
 
@@ -51,6 +63,8 @@ const STARTED: u8 = 3;
 const OUTPUT: u8 = 4;
 const DROPPING: u8 = 5;
 const ENDED: u8 = 6;
+const FLUSH: u8 = 7;
+const FLUSHED: u8 = 8;
 
 impl Order {
     pub(crate) fn encode_run(out: &mut Vec<u8>, run: u64, command: &Command) {
@@ -64,11 +78,16 @@ impl Order {
         });
     }
 
+    pub(crate) fn encode_flush(out: &mut Vec<u8>, run: u64) {
+        frame(out, FLUSH, |out| put_number(out, run));
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields(bytes);
         let order = match fields.byte()? {
             RUN => Self::Run { run: fields.number()?, command: fields.command()? },
             STOP => Self::Stop { run: fields.number()?, grace: fields.duration()? },
+            FLUSH => Self::Flush { run: fields.number()? },
             _ => return Err(Malformed),
         };
         fields.end(order)
@@ -81,6 +100,7 @@ impl Report {
             Self::Started { pid } => frame(out, STARTED, |out| put_number(out, u64::from(*pid))),
             Self::Output(chunk) => put_output(out, chunk.at_ms, chunk.stream, &chunk.bytes),
             Self::Dropping => frame(out, DROPPING, |_| {}),
+            Self::Flushed => frame(out, FLUSHED, |_| {}),
             Self::Ended(ended) => frame(out, ENDED, |out| put_ended(out, ended)),
         }
     }
@@ -91,6 +111,7 @@ impl Report {
             STARTED => Self::Started { pid: u32::try_from(fields.number()?).map_err(|_| Malformed)? },
             OUTPUT => Self::Output(fields.chunk()?),
             DROPPING => Self::Dropping,
+            FLUSHED => Self::Flushed,
             ENDED => Self::Ended(fields.ended()?),
             _ => return Err(Malformed),
         };
@@ -169,8 +190,12 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn put_optional(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    out.push(u8::from(bytes.is_some()));
-    put_bytes(out, bytes.unwrap_or_default());
+    put_kind(out, u8::from(bytes.is_some()), bytes.unwrap_or_default());
+}
+
+fn put_kind(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
+    out.push(kind);
+    put_bytes(out, bytes);
 }
 
 fn put_run(out: &mut Vec<u8>, run: u64, command: &Command) {
@@ -183,7 +208,15 @@ fn put_run(out: &mut Vec<u8>, run: u64, command: &Command) {
         put_bytes(out, value.as_bytes());
     }
     put_optional(out, command.directory.as_ref().map(|path| path.as_os_str().as_bytes()));
-    put_optional(out, command.stdin.as_deref());
+    match &command.stdin {
+        Stdin::Empty => put_kind(out, 0, &[]),
+        Stdin::Bytes(bytes) => put_kind(out, 1, bytes),
+        Stdin::File(path) => put_kind(out, 2, path.as_os_str().as_bytes()),
+    }
+    match &command.stdout {
+        Stdout::Pipe => put_kind(out, 0, &[]),
+        Stdout::File(path) => put_kind(out, 2, path.as_os_str().as_bytes()),
+    }
     put_number(out, command.output_limit);
     put_duration(out, command.leftover_grace);
 }
@@ -208,11 +241,16 @@ fn put_status(out: &mut Vec<u8>, status: &Status) {
         Status::NotStarted { reason } => (7, 0, reason.as_str(), ""),
         Status::Stuck => (8, 0, "", ""),
         Status::LeaderLost => (9, 0, "", ""),
+        Status::NoFile { file, reason } => (10, 0, file.as_str(), reason.as_str()),
     };
     out.push(kind);
     put_number(out, number.cast_unsigned());
     put_bytes(out, first.as_bytes());
     put_bytes(out, second.as_bytes());
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes.to_vec()))
 }
 
 /// The remaining fields of a frame.
@@ -280,8 +318,18 @@ impl<'a> Fields<'a> {
         Ok(Command {
             argv,
             environment,
-            directory: self.optional()?.map(|bytes| PathBuf::from(OsString::from_vec(bytes.to_vec()))),
-            stdin: self.optional()?.map(<[u8]>::to_vec),
+            directory: self.optional()?.map(path),
+            stdin: match (self.byte()?, self.bytes()?) {
+                (0, _) => Stdin::Empty,
+                (1, bytes) => Stdin::Bytes(bytes.to_vec()),
+                (2, bytes) => Stdin::File(path(bytes)),
+                _ => return Err(Malformed),
+            },
+            stdout: match (self.byte()?, self.bytes()?) {
+                (0, _) => Stdout::Pipe,
+                (2, bytes) => Stdout::File(path(bytes)),
+                _ => return Err(Malformed),
+            },
             output_limit: self.number()?,
             leftover_grace: self.duration()?,
         })
@@ -314,6 +362,7 @@ impl<'a> Fields<'a> {
             7 => Status::NotStarted { reason: first },
             8 => Status::Stuck,
             9 => Status::LeaderLost,
+            10 => Status::NoFile { file: first, reason: second },
             _ => return Err(Malformed),
         })
     }

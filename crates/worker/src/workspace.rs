@@ -6,11 +6,11 @@ mod leftover;
 pub(crate) mod outputs;
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, Permissions};
-use std::io;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -140,6 +140,20 @@ impl Workspace {
     /// The file for the result.
     pub(crate) fn result(&self) -> PathBuf {
         self.folder.join("result.json")
+    }
+
+    /// The file with the inputs.
+    pub(crate) fn inputs(&self) -> PathBuf {
+        self.folder.join("inputs.json")
+    }
+
+    /// Writes the file with the inputs. Other jobs of the same user can write to the directory, so no link is followed.
+    pub(crate) fn write_inputs(&self, text: &[u8], user: Option<&JobUser>) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(self.inputs())?;
+        if let Some(user) = user {
+            fchown(&file, Some(user.uid), Some(user.gid))?;
+        }
+        file.write_all(text)
     }
 
     /// The directory for artifacts.
@@ -282,6 +296,20 @@ mod tests {
         workspaces.put(workspaces.take("7-2", None).unwrap());
         drop(workspaces);
         assert!(!root.exists());
+    }
+
+    #[test]
+    fn ground_6_the_file_with_the_inputs_is_new_and_only_for_its_job() {
+        let workspaces = Workspaces::default();
+        let left = workspaces.take("7-1", None).unwrap();
+        left.write_inputs(b"[]", None).unwrap();
+        assert_eq!(fs::read_to_string(left.inputs()).unwrap(), "[]");
+        assert_eq!(fs::metadata(left.inputs()).unwrap().permissions().mode() & 0o777, 0o400);
+        fs::remove_file(left.inputs()).unwrap();
+        let target = left.work().join("target");
+        symlink(&target, left.inputs()).unwrap();
+        let refused = left.write_inputs(b"[]", None).unwrap_err();
+        assert_eq!((refused.kind(), target.exists()), (io::ErrorKind::AlreadyExists, false));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod show;
 pub mod submit;
 pub mod wait;
 
+pub use artifacts::{Transfer, save};
 pub use duplicate::Duplicate;
 pub use list::ListArgs;
 pub use log::LogArgs;

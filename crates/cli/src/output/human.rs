@@ -1,6 +1,6 @@
 //! Text output of jobs, attempts and times.
 
-use jobhall_protocol::{Artifact, Attempt, Failure, Indicator, Job, Timestamp};
+use jobhall_protocol::{Artifact, Attempt, Failure, Indicator, Input, Job, Timestamp};
 
 use crate::output::state;
 use crate::output::table::{Cell, Table, clean};
@@ -188,6 +188,36 @@ pub fn artifacts(artifacts: &[Artifact]) -> Table {
         table.row(cells);
     }
     table
+}
+
+/// The inputs of a job.
+pub fn inputs(inputs: &[Input]) -> Table {
+    let mut table = Table::new(&["INPUT", "JOB", "~TYPE", "~KEY", "STATE", "RESULT", "~ARTIFACTS"]);
+    for input in inputs {
+        let names: Vec<_> = input.artifacts.iter().map(|artifact| artifact.name.as_str()).collect();
+        let more = if input.more_artifacts { ", …" } else { "" };
+        let cells: [Cell; 7] = [
+            input.n.to_string().into(),
+            input.job.to_string().into(),
+            input.job_type.as_deref().unwrap_or_default().into(),
+            input.key.as_deref().unwrap_or_default().into(),
+            (&input.state).into(),
+            result_of(input).into(),
+            format!("{}{more}", names.join(", ")).into(),
+        ];
+        table.row(cells);
+    }
+    table
+}
+
+/// What is known of the result of an input: its size, or why there is none.
+fn result_of(input: &Input) -> String {
+    match &input.result {
+        _ if input.left_out => "large".to_owned(),
+        Some(result) => format!("{} bytes", result.get().len()),
+        None if input.state == "succeeded" => "null".to_owned(),
+        None => String::new(),
+    }
 }
 
 /// The last progress: `3/6, rows 12`.

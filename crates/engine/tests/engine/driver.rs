@@ -133,6 +133,19 @@ async fn a_watcher_gets_what_is_stored_then_what_happens_without_gap_or_repeat()
 }
 
 #[tokio::test]
+async fn ground_12_the_changes_of_one_job_are_told_when_they_are_stored_and_no_others() {
+    let store = Arc::new(Memory::new());
+    let engine = start(&store).await;
+    let id = engine.submit_one(job("t")).await.unwrap().id;
+    let mut changes = engine.changes_of(id);
+    for _ in 0..3 {
+        engine.submit_one(job("t")).await.unwrap();
+    }
+    let shown = engine.cancel(id, Failure::new("no", "")).await.unwrap();
+    assert_eq!(changes.next().await, shown.job.status.rev, "the other jobs are passed over");
+}
+
+#[tokio::test]
 async fn a_watcher_behind_the_pruned_feed_is_told_to_reset() {
     let store = Arc::new(Memory::new());
     let engine = start(&store).await;

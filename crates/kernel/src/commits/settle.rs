@@ -258,7 +258,7 @@ impl Kernel {
                     let _ = self.reject((*task).into(), stopped());
                 }
                 JobsRead::Retry(retry) => self.answer(retry.ticket, Err(stopped())),
-                JobsRead::Ends(_) | JobsRead::Fill(..) | JobsRead::Made(..) => {}
+                JobsRead::Ends(_) | JobsRead::Fill(..) | JobsRead::FillInputs(..) | JobsRead::Made(..) => {}
             }
         }
         for read in members {

@@ -2,12 +2,12 @@
 //!
 //! The new group is stored first and accepts no other jobs; it is closed when all its jobs have been created, so it
 //! cannot end before that. A server that stops in between finds the group open at its next start, determines which
-//! jobs were created already, and continues. Dependencies between failed members are kept; those on members that
-//! succeeded are met.
+//! jobs were created already, and continues. Dependencies between failed members are kept, and those on other jobs that
+//! are open or ended as they had to: they are inputs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jobhall_core::{After, Group, GroupId, Job, JobId, NewJob, OnDuplicate, Standing};
+use jobhall_core::{After, Dependency, Group, GroupId, Job, JobId, NewJob, OnDuplicate, Standing};
 use jobhall_store::{Member, StoreError};
 
 use crate::api::answer::{GroupCreated, Rejected};
@@ -181,20 +181,53 @@ impl Kernel {
             return self.fill_later(id, ids);
         };
         let old: Vec<Job> = found.into_iter().flatten().collect();
-        let place: BTreeMap<JobId, usize> = old.iter().enumerate().map(|(at, job)| (job.id, at)).collect();
-        let jobs: Vec<_> = old.iter().map(|job| repeat_in(id, job, &place, &fill.made)).collect();
+        let members: BTreeSet<JobId> = old.iter().map(|job| job.id).collect();
+        let before = old.iter().flat_map(|job| job.spec.after.iter().copied());
+        let is_ended =
+            |id: &JobId| !members.contains(id) && !fill.made.contains_key(id) && !self.jobs.contains(*id);
+        let ended: BTreeSet<JobId> = before.filter(is_ended).collect();
+        if ended.is_empty() {
+            return self.repeat_slice(id, &old, &IdMap::default());
+        }
+        let (number, ended): (_, Vec<_>) = (self.env.number(), ended.into_iter().collect());
+        self.commits.read_jobs(number, ended.clone(), JobsRead::FillInputs(id, old, ended));
+    }
+
+    /// Continues a slice with the completed jobs that its members came after.
+    pub(crate) fn inputs_read(
+        &mut self,
+        id: GroupId,
+        old: &[Job],
+        ids: Vec<JobId>,
+        found: Result<Vec<Option<Job>>, StoreError>,
+    ) {
+        let Ok(found) = found else {
+            return self.fill_later(id, old.iter().map(|job| job.id).collect());
+        };
+        let end = |(id, job): (JobId, Option<Job>)| Some((id, Dependency::of(job?.status.state.name())?));
+        let ends = ids.into_iter().zip(found).filter_map(end).collect();
+        self.repeat_slice(id, old, &ends);
+    }
+
+    fn repeat_slice(&mut self, id: GroupId, old: &[Job], ends: &IdMap<JobId, Dependency>) {
+        let Some(fill) = self.groups.fills.get(&id) else { return };
+        let place = old.iter().enumerate().map(|(at, job)| (job.id, at)).collect();
+        let stays = |job: &Job, before: JobId| match ends.get(&before) {
+            Some(how) => how.allows(job.spec.after_any),
+            None => self.jobs.contains(before),
+        };
+        let jobs: Vec<_> = old.iter().map(|job| repeat_in(id, job, &place, &fill.made, stays)).collect();
         if jobs.is_empty() {
             return self.fill_on(id);
         }
-        let n = jobs.len();
+        let (n, ids) = (jobs.len(), old.iter().map(|job| job.id).collect());
         let Some(new) = self.take_ids(n) else {
             self.put_back(id, ids);
             self.ids.wait(HallTask::Fill(id).into());
             return self.ask_for_ids(n);
         };
-        let old = old.iter().map(|job| job.id).collect();
         let submit = Submit { jobs, ..Submit::default() };
-        self.send_plan(Plan::new(submit, new, ReplyTo::Fill(id, old)));
+        self.send_plan(Plan::new(submit, new, ReplyTo::Fill(id, ids)));
     }
 
     /// A slice was created or failed. A slice that the store could not write is tried again later; on any other error
@@ -318,20 +351,23 @@ fn failed(members: &[Member]) -> Vec<JobId> {
     standings.into_iter().filter_map(|(id, copies)| retried(copies).then_some(id)).collect()
 }
 
-/// A job like this one for the new group, dependent on the jobs that repeat its dependencies.
+/// A job like this one for the new group, dependent on the jobs that repeat its dependencies, and on those of its
+/// dependencies that stay.
 fn repeat_in(
     group: GroupId,
     job: &Job,
     place: &BTreeMap<JobId, usize>,
     made: &IdMap<JobId, JobId>,
+    stays: impl Fn(&Job, JobId) -> bool,
 ) -> NewJob {
     let new = |before: &JobId| {
         let here = place.get(before).filter(|_| *before < job.id).map(|&at| After::Position(at));
-        here.or_else(|| made.get(before).map(|&id| After::Job(id)))
+        let repeated = here.or_else(|| made.get(before).map(|&id| After::Job(id)));
+        repeated.or_else(|| stays(job, *before).then_some(After::Job(*before)))
     };
     let after = job.spec.after.iter().filter_map(new).collect();
-    let (after_any, group) = (job.spec.after_any, Some(group));
-    NewJob { after, after_any, group, on_duplicate: OnDuplicate::Join, ..again(job.id, &job.spec) }
+    let group = Some(group);
+    NewJob { after, group, on_duplicate: OnDuplicate::Join, ..again(job.id, &job.spec) }
 }
 
 #[cfg(test)]

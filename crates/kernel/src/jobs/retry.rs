@@ -1,6 +1,6 @@
 //! Manual retry: completed jobs never change, so it submits a new job like the old one.
 
-use jobhall_core::{IllegalTransition, JobId, JobSpec, NewJob, OnDuplicate, Submitted};
+use jobhall_core::{After, IllegalTransition, JobId, JobSpec, NewJob, OnDuplicate, Submitted};
 
 use crate::api::answer::Rejected;
 use crate::api::request::{IdempotencyKey, Submit};
@@ -28,7 +28,10 @@ impl Kernel {
     }
 }
 
-/// A new job that repeats this completed one, without group and dependencies.
+/// A new job that repeats this completed one, without its group. Its dependencies are the inputs of the new job too, as
+/// far as they still can be.
 pub(crate) fn again(id: JobId, spec: &JobSpec) -> NewJob {
-    NewJob { on_duplicate: OnDuplicate::Reject, retry_of: Some(id), ..NewJob::like(spec) }
+    let after = spec.after.iter().map(|before| After::Job(*before)).collect();
+    let (after_any, retry_of) = (spec.after_any, Some(id));
+    NewJob { after, after_any, on_duplicate: OnDuplicate::Reject, retry_of, ..NewJob::like(spec) }
 }

@@ -144,6 +144,10 @@ impl Kernel {
             if let Some(entry) = self.jobs.get(id) {
                 let queue = self.board.class(entry.class).map(|class| &class.queue);
                 reached(wanted, id, queue)?;
+            } else if wanted.retry_of.is_some() {
+                if !plan.ends.contains_key(&id) && self.jobs.peek_completed(id).is_none() {
+                    unknown.insert(id);
+                }
             } else if let Some(end) = plan.ends.get(&id) {
                 let (state, queue) = end.as_ref().ok_or(Rejected::NoSuchDependency(id))?;
                 reached(wanted, id, Some(queue))?;
@@ -197,23 +201,36 @@ impl Kernel {
         }
     }
 
-    /// Returns the dependencies of a job of the plan, and whether it has to wait for any of them. A check guards that
-    /// open ones are still open when the unit is stored.
+    /// Whether a completed dependency stays one of a job that is retried: it is there and ended as it had to. The others
+    /// are left out, because an operator who retries a job wants it to run.
+    fn stays(&self, plan: &Plan, wanted: &NewJob, id: JobId) -> bool {
+        let state = match plan.ends.get(&id) {
+            Some(end) => end.as_ref().map(|(state, _)| *state),
+            None => self.jobs.peek_completed(id).map(|(job, _)| job.status.state.name()),
+        };
+        state.and_then(Dependency::of).is_some_and(|how| how.allows(wanted.after_any))
+    }
+
+    /// Returns the dependencies of a job of the plan in their order, and whether it has to wait for any of them. A check
+    /// guards that open ones are still open when the unit is stored.
     pub(super) fn planned_after(&self, plan: &Plan, at: usize, unit: &mut Unit) -> (Vec<JobId>, bool) {
         let wanted = &plan.submit.jobs[at];
         let filled = matches!(plan.reply_to, ReplyTo::Fill(..));
+        let is_retry = wanted.retry_of.is_some() && !filled;
         let (mut ids, mut waits) = (Vec::with_capacity(wanted.after.len()), false);
+        let mut seen = BTreeSet::new();
         for after in &wanted.after {
             let (id, own) = self.resolve(plan, *after);
             let open = !own && self.jobs.contains(id);
+            if !seen.insert(id) || (is_retry && !open && !self.stays(plan, wanted, id)) {
+                continue;
+            }
             waits |= own || open || filled;
             if open && !filled {
                 unit.checks.push(Check::Open(id));
             }
             ids.push(id);
         }
-        ids.sort_unstable();
-        ids.dedup();
         let others = wanted.group.filter(|group| plan.reply_to.is_other(*group));
         unit.checks.extend(others.map(Check::Joinable));
         unit.checks.extend(wanted.copy_of.map(Check::Open));

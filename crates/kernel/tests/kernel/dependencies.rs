@@ -399,3 +399,69 @@ fn a_job_that_is_about_to_be_taken_along_is_explained() {
     hall.pass(5_000);
     assert_eq!(state(&mut hall, last), StateName::Failed);
 }
+
+#[test]
+fn ground_6_dependencies_keep_the_order_of_the_request_and_are_named_once() {
+    let mut hall = Hall::new();
+    let [a, b, c] = [0, 1, 2].map(|_| hall.submit(job("t")).unwrap().id);
+    let last = hall.submit(behind("last", &[c, a, c, b, a])).unwrap().id;
+    assert_eq!(hall.stored(last).spec.after[..], [c, a, b]);
+    let mixed = NewJob {
+        after: vec![After::Position(1), After::Job(b), After::Position(0), After::Job(a)],
+        ..job("mixed")
+    };
+    let made = ids(&hall.submit_all(vec![job("t"), job("t"), mixed]).unwrap());
+    assert_eq!(hall.stored(made[2]).spec.after[..], [made[1], b, made[0], a]);
+}
+
+fn retried(hall: &mut Hall, id: JobId) -> JobId {
+    match hall.ask(Request::Retry { id, name: None }) {
+        Ok(jobhall_kernel::Answer::Submitted(made)) => made[0].id,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn ground_6_a_manual_retry_keeps_its_inputs_in_order() {
+    // With one completed job in memory the inputs are read from the store.
+    for cached in [1, 100] {
+        let mut hall = Hall::with(Config { cached, ..Config::default() });
+        let [a, b] = [hall.submit(job("t")).unwrap().id, hall.submit(job("t")).unwrap().id];
+        let merge = hall.submit(once(behind("merge", &[b, a]))).unwrap().id;
+        for report in [passed(), passed(), failed("no")] {
+            let held = hall.take_one("w");
+            hall.report("w", &held, report).unwrap();
+        }
+        assert_eq!(state(&mut hall, merge), StateName::Failed);
+        let again = retried(&mut hall, merge);
+        assert_eq!(hall.stored(again).spec.after[..], [b, a], "with {cached} in memory");
+        assert_eq!(state(&mut hall, again), StateName::Queued, "they are met");
+        assert_eq!(hall.take_one("w").attempt.job, again);
+    }
+}
+
+#[test]
+fn ground_6_a_manual_retry_waits_for_open_inputs_and_leaves_out_those_that_cannot_be_met() {
+    let mut hall = Hall::with(Config { cached: 1, ..Config::default() });
+    let [good, bad, gone] = [0, 1, 2].map(|_| hall.submit(once(job("t"))).unwrap().id);
+    let open = hall.submit(once(job("t"))).unwrap().id;
+    let after = [open, bad, gone, good];
+    let merge = hall.submit(once(behind("merge", &after))).unwrap().id;
+    let any = hall.submit(NewJob { after_any: true, ..once(behind("any", &after)) }).unwrap().id;
+    hall.cancel(any).unwrap();
+    for report in [passed(), failed("no"), passed()] {
+        let held = hall.take_one("w");
+        hall.report("w", &held, report).unwrap();
+    }
+    assert_eq!(state(&mut hall, merge), StateName::Failed, "with its second dependency");
+    hall.ask(Request::Remove { ids: vec![gone] }).unwrap();
+    let again = retried(&mut hall, merge);
+    assert_eq!(hall.stored(again).spec.after[..], [open, good]);
+    assert_eq!(state(&mut hall, again), StateName::Blocked);
+    let any = retried(&mut hall, any);
+    assert_eq!(hall.stored(any).spec.after[..], [open, bad, good], "it accepts any end");
+    let held = hall.take_one("w");
+    assert_eq!(held.attempt.job, open);
+    hall.report("w", &held, passed()).unwrap();
+    assert_eq!(state(&mut hall, again), StateName::Queued);
+}

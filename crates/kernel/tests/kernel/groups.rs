@@ -320,7 +320,8 @@ fn a_retry_makes_a_new_group_of_what_failed_with_its_dependencies() {
     let of: Vec<_> = made.iter().map(|job| job.spec.retry_of.unwrap()).collect();
     assert_eq!(of, [jobs[1].id, jobs[2].id, jobs[3].id, jobs[4].id]);
     let after: Vec<_> = made.iter().map(|job| job.spec.after.to_vec()).collect();
-    assert_eq!(after, [vec![], vec![made[0].id], vec![made[1].id], vec![]], "what succeeded is met");
+    let both = vec![jobs[0].id, made[1].id];
+    assert_eq!(after, [vec![], vec![made[0].id], both, vec![]], "what succeeded stays as an input");
     for _ in 0..4 {
         end(&mut hall, passed());
     }
@@ -487,4 +488,29 @@ fn a_copy_that_supersedes_its_original_is_the_same_member() {
     let mut hall = hall.restart(Config::default());
     assert_eq!(group(&mut hall, other).counts, one);
     assert_eq!((group(&mut hall, id).counts, made.len()), (one, 1));
+}
+
+#[test]
+fn ground_6_a_retried_group_keeps_inputs_from_outside_in_their_order() {
+    let mut hall = Hall::new();
+    let [good, bad] = [0, 1].map(|_| hall.submit(NewJob { priority: 1, ..once() }).unwrap().id);
+    end(&mut hall, passed());
+    end(&mut hall, failed("no"));
+    let open = hall.submit(NewJob { priority: 200, ..once() }).unwrap().id;
+    let after = vec![After::Position(0), After::Job(open), After::Job(good), After::Position(1)];
+    let merge = NewJob { after, ..once() };
+    let any = NewJob { after: vec![After::Job(bad), After::Job(good)], after_any: true, ..once() };
+    let (id, jobs) = create(&mut hall, true, vec![once(), once(), merge, any]);
+    end(&mut hall, passed());
+    end(&mut hall, failed("no"));
+    end(&mut hall, failed("no"));
+    let new = retry(&mut hall, id).unwrap();
+    let (_, members) = hall.store.group_now(new).unwrap();
+    let made: Vec<_> = members.iter().map(|member| hall.stored(member.id)).collect();
+    let after: Vec<_> = made.iter().map(|job| job.spec.after.to_vec()).collect();
+    assert_eq!(after, [vec![], vec![jobs[0].id, open, good, made[0].id], vec![bad, good]]);
+    for _ in 0..4 {
+        end(&mut hall, passed());
+    }
+    assert_eq!(group(&mut hall, new).state, GroupState::Succeeded);
 }

@@ -1,6 +1,6 @@
 //! Sub-jobs: an attempt creates jobs and waits for them, by a request or in its worker's session.
 
-use jobhall_core::{JobId, QueueName, Scope, Time};
+use jobhall_core::{Job, JobId, Scope, Time};
 use jobhall_engine::{AttemptRef, Rejected};
 use jobhall_protocol::{self as wire, Called, FRAME_BYTES, SubJob, SubJobState};
 
@@ -26,7 +26,7 @@ pub(crate) async fn call(
     of: AttemptRef,
     sub_jobs: &[SubJob],
 ) -> Result<Vec<Called>, ApiError> {
-    let queue = queue_of(app, &of).await?;
+    let queue = held(app, &of).await?.spec.queue.clone();
     let mut names = Vec::with_capacity(sub_jobs.len());
     let mut jobs = Vec::with_capacity(sub_jobs.len());
     for sub_job in sub_jobs {
@@ -64,12 +64,12 @@ pub(crate) async fn call_one(
     called.ok_or_else(|| ApiError::internal("a called job does not exist"))
 }
 
-/// The queue of the parent, for the holder of its lease only.
-async fn queue_of(app: &App, of: &AttemptRef) -> Result<QueueName, ApiError> {
+/// The job of an attempt, for the holder of its lease only.
+pub(crate) async fn held(app: &App, of: &AttemptRef) -> Result<Job, ApiError> {
     let job = app.engine.show(of.attempt.job).await?.job;
     let held = job.status.state.leased().map(|leased| &leased.lease);
     let is_holder = held.is_some_and(|lease| lease.id == of.lease && lease.worker == of.worker);
-    if is_holder { Ok(job.spec.queue.clone()) } else { Err(Rejected::LeaseLost(of.attempt).into()) }
+    if is_holder { Ok(job) } else { Err(Rejected::LeaseLost(of.attempt).into()) }
 }
 
 /// The states of these jobs, in order, within one frame: results and errors that do not fit are left out. Those of the
@@ -97,7 +97,7 @@ pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>,
     Ok(states)
 }
 
-fn state_of(job: &jobhall_core::Job, now: Time) -> Result<SubJobState, ApiError> {
+fn state_of(job: &Job, now: Time) -> Result<SubJobState, ApiError> {
     let wire::Job { id, state, result, error, .. } = to_wire::job(job, now)?;
     let outcome = job.status.state.outcome().map(|outcome| outcome.to_string());
     Ok(SubJobState { id, state, outcome, result, left_out: false, error })

@@ -22,7 +22,7 @@ use crate::stream::{self, Left, Writer, pipe};
 use crate::tokens::Identity;
 use crate::{params, range, visibility};
 
-/// Interval at which a follower checks whether its attempt has started, or ended without a notification.
+/// Interval at which a follower checks whether its attempt has ended without a notification.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The log and the format.
@@ -182,9 +182,8 @@ async fn follow_job(
         },
     };
     let mut follow = app.logs.follow(form.log(attempt), from).await?;
+    let mut over = false;
     loop {
-        let over = is_over(app, attempt).await?;
-        // Output that arrived before the end was seen is still sent.
         loop {
             match follow.look().await? {
                 Found::Chunks(entries) => writer.write(form.write(entries)?).await.map_err(|Left| None)?,
@@ -195,7 +194,12 @@ async fn follow_job(
         if over {
             return Ok(());
         }
-        wait(&follow).await;
+        // Asked after the output was sent, so that output does not wait for it. Output that arrived before the end was
+        // seen is still sent.
+        over = is_over(app, attempt).await?;
+        if !over {
+            wait(&follow).await;
+        }
     }
 }
 
@@ -204,14 +208,20 @@ async fn wait(follow: &Follow) {
     let _ = tokio::time::timeout(LOOK, follow.news()).await;
 }
 
+/// Waits for the first attempt of a job; none if the job ends without one.
 async fn first_attempt(app: &App, id: JobId) -> Result<Option<AttemptId>, ApiError> {
+    // Before the first look, so that no change between them is missed.
+    let (mut changes, mut stored) = (app.engine.changes_of(id), 0);
     loop {
         let shown = app.engine.show(id).await?;
         let found = history::attempt(app, &shown.job, None).await?;
         if found.is_some() || shown.job.status.state.is_terminal() {
             return Ok(found);
         }
-        tokio::time::sleep(LOOK).await;
+        // A change is published a moment before the engine shows it.
+        if shown.job.status.rev >= stored {
+            stored = changes.next().await;
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, Method, Request};
+use jobhall_blobs::Artifact;
 use jobhall_core::{AttemptId, Failure, Job, JobId, State as JobState};
 use jobhall_protocol::{Cancel, Code};
 
@@ -106,18 +107,28 @@ pub(super) async fn result(
     headers: HeaderMap,
 ) -> Answer {
     let shown = visibility::shown(&app, &who, params::job_id(&id)?).await?;
-    if let Some(attempt) = may_have_large_result(&shown.job)
-        && let Some(artifact) = app.artifacts.result(attempt).await?
-    {
-        return artifacts::content(&app, &artifact, &method, &headers).await;
+    result_of(&app, &shown.job, &method, &headers).await
+}
+
+pub(super) async fn result_of(app: &App, job: &Job, method: &Method, headers: &HeaderMap) -> Answer {
+    if let Some(artifact) = large_result(app, job).await? {
+        return artifacts::content(app, &artifact, method, headers).await;
     }
-    match &shown.job.status.state {
+    match &job.status.state {
         JobState::Succeeded(success) => {
             Ok(error::body("application/json", success.value.as_str().to_owned()))
         }
         _ => {
-            let state = shown.job.status.name(now());
+            let (id, state) = (job.id, job.status.name(now()));
             Err(ApiError::new(Code::Conflict, format!("job {id} is {state} and has no result")))
         }
+    }
+}
+
+/// The result of a job that was too large for a value.
+pub(super) async fn large_result(app: &App, job: &Job) -> Result<Option<Artifact>, ApiError> {
+    match may_have_large_result(job) {
+        Some(attempt) => app.artifacts.result(attempt).await,
+        None => Ok(None),
     }
 }

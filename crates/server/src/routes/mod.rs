@@ -9,6 +9,7 @@ mod events;
 mod groups;
 mod health;
 mod history;
+mod inputs;
 mod job_log;
 mod jobs;
 mod large;
@@ -112,6 +113,9 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/attempts/{id}/jobs", sub_jobs::ask),
         post("/api/v1/attempts/{id}/wait", sub_jobs::wait),
         put("/api/v1/attempts/{id}/artifacts/{*name}", artifacts::put),
+        get("/api/v1/attempts/{id}/inputs", inputs::list),
+        get("/api/v1/attempts/{id}/inputs/{n}", inputs::result),
+        get("/api/v1/attempts/{id}/inputs/{n}/artifacts/{*name}", inputs::artifact),
         put("/api/v1/outcomes/{type}/{*key}", outcomes::finish),
         post("/api/v1/renewals", workers::renewals),
         get("/api/v1/session", session::session),

@@ -216,6 +216,7 @@ fn path_parameters(path: &str) -> Vec<Value> {
         let schema = match (pair[0], name) {
             ("jobs" | "groups" | "operations", "id") => json!({ "type": "integer", "minimum": 1 }),
             ("attempts", "id") => json!({ "type": "string", "examples": ["17-1"] }),
+            ("inputs", "n") => json!({ "type": "string", "examples": ["0", "parent"] }),
             _ => json!({ "type": "string" }),
         };
         Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))

@@ -14,6 +14,7 @@ mod explain;
 mod followers;
 mod groups;
 mod health;
+mod inputs;
 mod job_tokens;
 mod jobs;
 mod limits;

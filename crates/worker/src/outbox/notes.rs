@@ -6,7 +6,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::{Outbox, Reply};
-use crate::attempt::{AGAIN, is_passing};
+use crate::executor::reporter::{AGAIN, is_passing};
 
 /// Why a note was not stored.
 #[derive(Debug, Error, PartialEq, Eq)]

@@ -19,7 +19,7 @@ const BEAT: Duration = Duration::from_secs(1);
 /// Maximum capacity of a pipe; a process that still writes when the command's tree has ended is not part of it.
 const MOST_IN_PIPE: usize = 1 << 20;
 
-/// The two pipes of a command, and their counts.
+/// The pipes of a command, and their counts.
 pub(super) struct Output {
     pipes: [Option<OwnedFd>; 2],
     buffer: Vec<u8>,
@@ -28,21 +28,53 @@ pub(super) struct Output {
     pub(super) kept: u64,
     pub(super) dropped: u64,
     beat_at: Option<Instant>,
+    flush: Option<Flush>,
+}
+
+/// Flushes that are not answered yet.
+struct Flush {
+    answers: u32,
+    /// Bytes that may still be in each pipe from before.
+    left: [usize; 2],
 }
 
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
 impl Output {
-    pub(super) fn new(stdout: OwnedFd, stderr: OwnedFd, limit: u64) -> Self {
+    pub(super) fn new(stdout: Option<OwnedFd>, stderr: OwnedFd, limit: u64) -> Self {
         Self {
-            pipes: [Some(stdout), Some(stderr)],
+            pipes: [stdout, Some(stderr)],
             buffer: vec![0; MOST_CHUNK],
             clock: Clock::start(),
             limit,
             kept: 0,
             dropped: 0,
             beat_at: None,
+            flush: None,
         }
+    }
+
+    /// Output that is in the pipes now is to be passed on before the answer.
+    pub(super) fn ask_to_flush(&mut self) {
+        let answers = self.flush.as_ref().map_or(0, |flush| flush.answers) + 1;
+        self.flush = Some(Flush { answers, left: [MOST_IN_PIPE; 2] });
+    }
+
+    /// Passes on what was in the pipes when that was asked for, as far as there is room, and then answers. A process may
+    /// write on and on, so no more is read than a pipe holds.
+    pub(super) fn flush(&mut self, reports: &mut Reports) {
+        let Some(mut flush) = self.flush.take() else { return };
+        for number in 0..STREAMS.len() {
+            while flush.left[number] > 0 {
+                if !reports.has_room() {
+                    self.flush = Some(flush);
+                    return;
+                }
+                let count = self.pump(number, reports).unwrap_or(MOST_IN_PIPE);
+                flush.left[number] = flush.left[number].saturating_sub(count);
+            }
+        }
+        (0..flush.answers).for_each(|_| reports.push(&Report::Flushed));
     }
 
     /// The open pipes, with their numbers.

@@ -126,6 +126,12 @@ impl Supervisor {
                         job.stop(grace);
                     }
                 }
+                // The end of a command is after all of its output, and answers a flush as well.
+                Order::Flush { run } => {
+                    if let Some(job) = self.job.as_mut().filter(|job| job.run == run) {
+                        job.output.ask_to_flush();
+                    }
+                }
             }
         }
         Ok(())
@@ -155,6 +161,7 @@ impl Supervisor {
                 job.output.pump(*number, &mut self.reports);
             }
         }
+        job.output.flush(&mut self.reports);
         let only_output = ready.iter().all(|source| matches!(source, Source::Pipe(_) | Source::Reports));
         if !ready.is_empty() && only_output && job.main_runs() && !job.is_ending() {
             return;

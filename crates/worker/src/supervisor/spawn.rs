@@ -11,11 +11,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use rustix::fs::{Access, MemfdFlags, SealFlags, access, fcntl_add_seals, memfd_create};
+use rustix::fs::{
+    Access, FileType, MemfdFlags, Mode, OFlags, SealFlags, access, fcntl_add_seals, fstat, memfd_create, open,
+};
 use rustix::io::{Errno, ioctl_fionbio, pwrite};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::command::{Command, DEFAULT_PATH};
+use crate::command::{Command, DEFAULT_PATH, Stdin, Stdout};
 use crate::ended::Status;
 
 /// A command that was started.
@@ -23,7 +25,8 @@ pub(super) struct Spawned {
     pub(super) pid: Pid,
     /// Readable when the command has ended.
     pub(super) end: OwnedFd,
-    pub(super) stdout: OwnedFd,
+    /// None if it is a file.
+    pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: OwnedFd,
 }
 
@@ -32,9 +35,18 @@ pub(super) fn spawn(command: &Command) -> Result<Spawned, Status> {
     let directory = directory(command)?;
     let program = find(command, &directory)?;
     let stdin = match &command.stdin {
-        Some(bytes) => input(bytes).map_err(|error| not_started(&error.into()))?.into(),
-        None => Stdio::null(),
+        Stdin::Empty => Stdio::null(),
+        Stdin::Bytes(bytes) => input(bytes).map_err(|error| not_started(&error.into()))?.into(),
+        Stdin::File(path) => plain_file(&directory.join(path), OFlags::RDONLY)?.into(),
     };
+    let stdout = match &command.stdout {
+        Stdout::Pipe => Stdio::piped(),
+        Stdout::File(path) => {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+            plain_file(&directory.join(path), flags)?.into()
+        }
+    };
+    let is_piped = command.stdout == Stdout::Pipe;
     let child = std::process::Command::new(&program)
         .arg0(&command.argv[0])
         .args(&command.argv[1..])
@@ -43,20 +55,38 @@ pub(super) fn spawn(command: &Command) -> Result<Spawned, Status> {
         .current_dir(&directory)
         .process_group(0)
         .stdin(stdin)
-        .stdout(Stdio::piped())
+        .stdout(stdout)
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| refused(command, &program, &error))?;
-    take(child).map_err(|error| not_started(&error))
+    take(child, is_piped).map_err(|error| not_started(&error))
+}
+
+/// Opens a file for a command. This process has the user and the view of the job, so the job gets no more than it could
+/// open itself. Without blocking, because a pipe without another end would stop this slot.
+fn plain_file(path: &Path, flags: OFlags) -> Result<OwnedFd, Status> {
+    let no_file = |reason: String| Status::NoFile { file: path.to_string_lossy().into_owned(), reason };
+    let mode = Mode::from_raw_mode(0o666);
+    let file = open(path, flags | OFlags::CLOEXEC | OFlags::NONBLOCK, mode)
+        .map_err(|error| no_file(io::Error::from(error).to_string()))?;
+    let about = fstat(&file).map_err(|error| no_file(io::Error::from(error).to_string()))?;
+    if FileType::from_raw_mode(about.st_mode) == FileType::RegularFile {
+        Ok(file)
+    } else {
+        Err(no_file("not a plain file".to_owned()))
+    }
 }
 
 /// If the handles cannot be obtained, the command is killed with the tree, as after every end.
-fn take(mut child: Child) -> io::Result<Spawned> {
+fn take(mut child: Child, is_piped: bool) -> io::Result<Spawned> {
     let pid = Pid::from_child(&child);
     let missing = || io::Error::other("no pipe");
-    let stdout: OwnedFd = child.stdout.take().ok_or_else(missing)?.into();
+    let stdout = match is_piped {
+        true => Some(OwnedFd::from(child.stdout.take().ok_or_else(missing)?)),
+        false => None,
+    };
     let stderr: OwnedFd = child.stderr.take().ok_or_else(missing)?.into();
-    ioctl_fionbio(&stdout, true)?;
+    stdout.as_ref().map_or(Ok(()), |stdout| ioctl_fionbio(stdout, true))?;
     ioctl_fionbio(&stderr, true)?;
     Ok(Spawned { pid, end: pidfd_open(pid, PidfdFlags::empty())?, stdout, stderr })
 }

@@ -38,10 +38,11 @@ fn reports() -> Vec<Report> {
         Status::NotStarted { reason: text() },
         Status::Stuck,
         Status::LeaderLost,
+        Status::NoFile { file: text(), reason: text() },
     ];
     let chunks = [Stream::Stdout, Stream::Stderr, Stream::Notice]
         .map(|stream| Report::Output(Chunk { at_ms: 7, stream, bytes: vec![0, 255, 10] }));
-    let others = [Report::Started { pid: u32::MAX }, Report::Dropping];
+    let others = [Report::Started { pid: u32::MAX }, Report::Dropping, Report::Flushed];
     statuses.map(|status| Report::Ended(ended(status))).into_iter().chain(chunks).chain(others).collect()
 }
 
@@ -70,6 +71,19 @@ fn a_command_arrives_as_it_was_sent() {
         panic!("another order")
     };
     assert_eq!(format!("{arrived:?}"), format!("{command:?}"));
+}
+
+#[test]
+fn ground_12_files_and_flushes_arrive_as_they_were_sent() {
+    for command in [Command::new(["run"]), Command::new(["run"]).stdin_file("in").stdout_file("/out")] {
+        let mut bytes = Vec::new();
+        Order::encode_run(&mut bytes, 3, &command);
+        let Order::Run { command: arrived, .. } = through(&bytes, Order::decode) else { panic!("a run") };
+        assert_eq!((arrived.stdin, arrived.stdout), (command.stdin, command.stdout));
+    }
+    let mut bytes = Vec::new();
+    Order::encode_flush(&mut bytes, 9);
+    assert!(matches!(through(&bytes, Order::decode), Order::Flush { run: 9 }));
 }
 
 #[test]

@@ -207,6 +207,7 @@ impl Connection {
             attempt: 1,
             external: false,
             at_most_once,
+            inputs: 0,
         };
         self.send(ToWorker::Assign { attempt, lease: LeaseId(7), token: String::new(), job }).await;
     }

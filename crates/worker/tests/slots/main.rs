@@ -2,6 +2,7 @@
 
 mod ends;
 mod environment;
+mod files;
 mod group;
 mod isolation;
 mod lost;

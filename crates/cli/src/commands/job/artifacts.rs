@@ -70,37 +70,36 @@ pub struct ArtifactArgs {
 pub async fn get(context: &Context, args: &ArtifactArgs) -> Outcome {
     let client = context.client()?;
     let reader = client.read_artifact(args.id, args.attempt.as_deref(), &args.name);
-    let mut transfer = Transfer { context, id: args.id, reader, progress: None, done: 0 };
+    let trouble = |error| trouble(args.id, error);
+    let mut transfer = Transfer::new(context, reader, &trouble);
     match &args.output {
-        Some(path) => until_interrupted(transfer.store(path)).await?,
+        Some(path) => until_interrupted(save(&mut transfer, path)).await?,
         None => until_interrupted(transfer.copy(&mut print_bytes)).await?,
     }
     Ok(Exit::Ok)
 }
 
 /// A download.
-struct Transfer<'a> {
+pub struct Transfer<'a> {
     context: &'a Context,
-    id: u64,
     reader: ArtifactReader,
+    trouble: &'a dyn Fn(ClientError) -> Failure,
     progress: Option<Progress>,
     done: u64,
 }
 
-impl Transfer<'_> {
-    /// Writes under a temporary name until the download is complete and verified, so that a partial file is never used.
-    async fn store(&mut self, path: &Path) -> Outcome<()> {
-        let failed = |error: std::io::Error| {
-            Failure::new(Exit::Unexpected, format!("failed to write {}", path.display()))
-                .why(error.to_string())
-        };
-        let part = Part::new(path).map_err(failed)?;
-        self.copy(&mut |bytes| (&part.file).write_all(bytes).map_err(failed)).await?;
-        part.finish(path).map_err(failed)
+impl<'a> Transfer<'a> {
+    /// A download whose errors are explained by `trouble`.
+    pub fn new(
+        context: &'a Context,
+        reader: ArtifactReader,
+        trouble: &'a dyn Fn(ClientError) -> Failure,
+    ) -> Transfer<'a> {
+        Transfer { context, reader, trouble, progress: None, done: 0 }
     }
 
-    async fn copy(&mut self, write: &mut impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<()> {
-        while let Some(bytes) = self.reader.next().await.map_err(|error| self.trouble(error))? {
+    pub async fn copy(&mut self, write: &mut impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<()> {
+        while let Some(bytes) = self.reader.next().await.map_err(self.trouble)? {
             write(&bytes)?;
             self.done += bytes.len() as u64;
             self.tell();
@@ -117,13 +116,23 @@ impl Transfer<'_> {
             self.progress.get_or_insert_with(|| output.progress(size, "download")).set(self.done, "");
         }
     }
+}
 
-    fn trouble(&self, error: ClientError) -> Failure {
-        let fix = format!("list the artifacts with `jobhall job artifacts {}`", self.id);
-        let unknown = error.code() == Some(jobhall_protocol::Code::NotFound);
-        let failure = about(self.id, error);
-        if unknown { failure.fix(fix) } else { failure }
-    }
+/// Writes under a temporary name until the download is complete and verified, so that a partial file is never used.
+pub async fn save(transfer: &mut Transfer<'_>, path: &Path) -> Outcome<()> {
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Unexpected, format!("failed to write {}", path.display())).why(error.to_string())
+    };
+    let part = Part::new(path).map_err(failed)?;
+    transfer.copy(&mut |bytes| (&part.file).write_all(bytes).map_err(failed)).await?;
+    part.finish(path).map_err(failed)
+}
+
+fn trouble(id: u64, error: ClientError) -> Failure {
+    let fix = format!("list the artifacts with `jobhall job artifacts {id}`");
+    let unknown = error.code() == Some(jobhall_protocol::Code::NotFound);
+    let failure = about(id, error);
+    if unknown { failure.fix(fix) } else { failure }
 }
 
 /// A partial file; removed on drop.

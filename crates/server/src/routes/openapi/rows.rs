@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::super::{
-    artifacts, attempts, audit, events, groups as group, health, history, job_log, list,
+    artifacts, attempts, audit, events, groups as group, health, history, inputs, job_log, list,
     operations as operation, outcomes, page, queues as queue, schedules as schedule, types,
 };
 use super::{JSON, Row, part};
@@ -38,6 +38,10 @@ const CONFIGURE: &[Code] = &[Code::PreconditionFailed, Code::Conflict, Code::Una
 /// Problems of a worker's message about an attempt.
 const WORD: &[Code] =
     &[Code::BadRequest, Code::LeaseLost, Code::Conflict, Code::Unavailable, Code::StorageFull];
+
+/// Problems of a read of the inputs of an attempt.
+const INPUT: &[Code] = &[Code::NotFound, Code::LeaseLost, Code::Unavailable];
+const INPUT_BYTES: &[Code] = &[Code::NotFound, Code::LeaseLost, Code::Conflict, Code::RangeNotSatisfiable];
 
 fn get(path: &'static str, id: &'static str, summary: &'static str) -> Row {
     Row::new("GET", path, id, summary)
@@ -97,6 +101,7 @@ pub(super) fn all() -> Vec<Row> {
         operations(),
         workers(),
         attempts_rows(),
+        inputs_rows(),
         retention(),
         types(),
         schedules(),
@@ -383,6 +388,34 @@ fn workers() -> Vec<Row> {
             .problems(CHANGE_WORKER),
         get("/api/v1/nodes", "listNodes", "List the server nodes of the hall and the leader")
             .gives::<Page<wire::Node>>("All of them"),
+    ]
+}
+
+/// Results and artifacts that an attempt reads under its lease.
+fn inputs_rows() -> Vec<Row> {
+    vec![
+        get("/api/v1/attempts/{id}/inputs", "listInputs", "List the inputs of an attempt, the parent last")
+            .headers(LEASE)
+            .query::<inputs::InputsQuery>()
+            .gives::<Page<wire::Input>>("A page")
+            .problems(INPUT),
+        get("/api/v1/attempts/{id}/inputs/{n}", "inputResult", "Read the result of an input")
+            .headers(LEASE)
+            .gives_as::<Value>(JSON, "The result itself, with its own media type if it is an artifact")
+            .answers_with(206, "A range of the bytes", Some((BYTES, part::<String>)))
+            .answers_with(304, "Not modified: the client has this version", None)
+            .problems(INPUT_BYTES),
+        get(
+            "/api/v1/attempts/{id}/inputs/{n}/artifacts/{*name}",
+            "inputArtifact",
+            "Download an artifact of an input; its name may contain slashes",
+        )
+        .headers(LEASE)
+        .gives_as::<String>(BYTES, "The bytes, with the media type given at upload")
+        .telling(TAG)
+        .answers_with(206, "A range of the bytes", Some((BYTES, part::<String>)))
+        .answers_with(304, "Not modified: the client has this version", None)
+        .problems(INPUT_BYTES),
     ]
 }
 

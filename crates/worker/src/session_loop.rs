@@ -1,31 +1,27 @@
-//! The vacancy loop: one session with the server grants credit for free slots, receives assignments, and renews all
-//! leases. If the connection breaks, the loop reconnects and names the attempts it still has.
+//! The session loop: one session with the server grants credit for free slots, receives assignments, which an executor
+//! runs, and renews all leases. If the connection breaks, the loop reconnects and names the attempts it still has.
 
+mod term;
 mod way;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jobhall_client::{Backoff, Client, ClientError, Session};
-use jobhall_core::needs::SelectorError;
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{
-    AssignedJob, AttemptRef, Code, FEATURE_FINISH, Hello, ToServer, ToWorker, Welcome, WorkerFile,
-};
-use thiserror::Error;
+use jobhall_protocol::{AttemptRef, Code, Hello, ToServer, ToWorker, Welcome};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use crate::abilities::{abilities, accepts, cpus};
-use crate::attempt::{Attempt, Begun, Order, broken};
+use crate::executor::reporter::{Begun, Order, Reporter, broken};
+use crate::executor::{Assignment, Executor};
 use crate::in_flight::{InFlight, start};
-use crate::link::{Link, instance};
+use crate::link::Link;
 use crate::outbox::{OutboundMessage, Outbox};
 use crate::slots::Slots;
-use crate::term::Term;
-use crate::workspace::{self, Workspaces};
+use crate::worker::{Connected, Shutdown, Until};
+use term::Term;
 use way::{News, Way};
 
 /// Maximum number of queued messages of attempts.
@@ -38,95 +34,6 @@ const START: Duration = Duration::from_millis(20);
 const NAME_WAIT: Duration = Duration::from_secs(45);
 /// Pause between two tries.
 const NAME_PAUSE: Duration = Duration::from_secs(3);
-
-/// The requested kind of shutdown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shutdown {
-    None,
-    /// Take no further jobs, finish the running ones.
-    Drain,
-    /// Stop everything now.
-    Now,
-}
-
-pub struct WorkerOptions {
-    /// The client, with the worker's token.
-    pub client: Client,
-    /// The configuration of the worker.
-    pub file: WorkerFile,
-    pub slots: Slots,
-    pub shutdown: watch::Receiver<Shutdown>,
-    /// When the worker ends without a shutdown.
-    pub until: Until,
-    /// Called once, when the first session begins, with the name of the worker on the server.
-    pub connected: Connected,
-}
-
-/// Gets the name of the worker on the server.
-pub type Connected = Box<dyn FnOnce(&str) + Send>;
-
-/// When a worker ends without a shutdown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Until {
-    /// It takes one job and ends after it.
-    pub once: bool,
-    /// It ends when it has had no job for this time.
-    pub idle: Option<Duration>,
-    /// It finishes its jobs and ends when an operator drains it.
-    pub drained: bool,
-}
-
-/// Why a worker ended with an error.
-#[derive(Debug, Error)]
-pub enum WorkerError {
-    /// The abilities in the worker's file are invalid.
-    #[error(transparent)]
-    Abilities(#[from] SelectorError),
-    /// The server refused the worker's token.
-    #[error(transparent)]
-    Refused(ClientError),
-}
-
-/// Works until shutdown, or until the server refuses the worker's token.
-pub async fn run(options: WorkerOptions) -> Result<(), WorkerError> {
-    let WorkerOptions { client, file, slots, shutdown, until, connected } = options;
-    let instance = Some(instance());
-    let (abilities, accepts) = (abilities(&file)?, accepts(&file));
-    let features = until.drained.then(|| FEATURE_FINISH.to_owned()).into_iter().collect();
-    let hello = Hello { features, abilities, accepts, instance, ..Hello::default() };
-    let named = file.name.clone();
-    let count = u64::from(file.slots.unwrap_or_else(cpus).max(1));
-    let (to_loop, outbound) = mpsc::channel(OUTBOUND);
-    // Beside the work: much may be left.
-    tokio::task::spawn_blocking(|| workspace::sweep(&std::env::temp_dir()));
-    let worker = Worker {
-        client,
-        file: Arc::new(file),
-        slots,
-        count,
-        hello,
-        named,
-        in_flight: InFlight::default(),
-        brought: Vec::new(),
-        tasks: JoinSet::new(),
-        workspaces: Workspaces::default(),
-        to_loop,
-        way: Way::Away(Instant::now()),
-        patience: Backoff::of_a_worker(),
-        term: Term::unknown(),
-        starts: VecDeque::new(),
-        heard: 0,
-        said: None,
-        until,
-        drained: false,
-        taken: 0,
-        idle_since: Instant::now(),
-        connected: Some(connected),
-        refused: None,
-        name_taken: None,
-    };
-    worker.run(outbound, shutdown).await
-}
 
 /// Whether an error of the server is about the token, so that no later try succeeds.
 fn is_refusal(error: &ClientError) -> bool {
@@ -151,9 +58,26 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-struct Worker {
+/// What a session loop needs.
+pub(crate) struct LoopOptions<E> {
+    /// The client, with the worker's token.
+    pub client: Client,
+    pub executor: E,
+    pub slots: Slots,
+    /// Maximum number of attempts that run at once.
+    pub count: u64,
+    /// The first message of each session; the attempts are added.
+    pub hello: Hello,
+    /// The configured name.
+    pub named: Option<String>,
+    pub until: Until,
+    /// Called once, when the first session begins, with the name of the worker on the server.
+    pub connected: Connected,
+}
+
+pub(crate) struct SessionLoop<E> {
     client: Client,
-    file: Arc<WorkerFile>,
+    executor: E,
     slots: Slots,
     count: u64,
     hello: Hello,
@@ -163,8 +87,8 @@ struct Worker {
     /// The attempts named in the last hello.
     brought: Vec<AttemptRef>,
     tasks: JoinSet<()>,
-    workspaces: Workspaces,
     to_loop: mpsc::Sender<OutboundMessage>,
+    outbound: mpsc::Receiver<OutboundMessage>,
     way: Way,
     patience: Backoff,
     term: Term,
@@ -188,12 +112,40 @@ struct Worker {
     name_taken: Option<Instant>,
 }
 
-impl Worker {
-    async fn run(
-        mut self,
-        mut outbound: mpsc::Receiver<OutboundMessage>,
-        mut shutdown: watch::Receiver<Shutdown>,
-    ) -> Result<(), WorkerError> {
+impl<E: Executor> SessionLoop<E> {
+    pub fn new(options: LoopOptions<E>) -> SessionLoop<E> {
+        let LoopOptions { client, executor, slots, count, hello, named, until, connected } = options;
+        let (to_loop, outbound) = mpsc::channel(OUTBOUND);
+        SessionLoop {
+            client,
+            executor,
+            slots,
+            count,
+            hello,
+            named,
+            in_flight: InFlight::default(),
+            brought: Vec::new(),
+            tasks: JoinSet::new(),
+            to_loop,
+            outbound,
+            way: Way::Away(Instant::now()),
+            patience: Backoff::of_a_worker(),
+            term: Term::unknown(),
+            starts: VecDeque::new(),
+            heard: 0,
+            said: None,
+            until,
+            drained: false,
+            taken: 0,
+            idle_since: Instant::now(),
+            connected: Some(connected),
+            refused: None,
+            name_taken: None,
+        }
+    }
+
+    /// Works until shutdown, or until the server refuses the token.
+    pub async fn run(mut self, mut shutdown: watch::Receiver<Shutdown>) -> Result<(), ClientError> {
         let mut asked = *shutdown.borrow_and_update();
         loop {
             let ending = asked.max(self.ending());
@@ -212,13 +164,13 @@ impl Worker {
                     }
                 }
                 news = self.way.next() => self.hear(news),
-                Some(message) = outbound.recv() => self.send(message),
+                Some(message) = self.outbound.recv() => self.send(message),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 () = sleep_until(self.term.next()) => self.beat(ending),
                 () = at(self.starts.front().map(|start| start.at)) => self.report_starts(),
                 () = at(idle_until) => {}
             }
-            while let Ok(message) = outbound.try_recv() {
+            while let Ok(message) = self.outbound.try_recv() {
                 self.send(message);
             }
             self.credit(asked.max(self.ending()) == Shutdown::None);
@@ -227,7 +179,7 @@ impl Worker {
         if let Way::Open(link) = self.way {
             link.leave().await;
         }
-        self.refused.map_or(Ok(()), |error| Err(WorkerError::Refused(error)))
+        self.refused.map_or(Ok(()), Err)
     }
 
     /// How the worker ends by itself.
@@ -348,7 +300,9 @@ impl Worker {
 
     fn told(&mut self, message: ToWorker) {
         match message {
-            ToWorker::Assign { attempt, lease, token, job } => self.take(attempt, lease, token, job),
+            ToWorker::Assign { attempt, lease, token, job } => {
+                self.take(Assignment { attempt, lease, token, job });
+            }
             ToWorker::Renewed {} => self.term.renewed(),
             ToWorker::Drain {} => tracing::info!("the server is stopping"),
             ToWorker::Finish {} => self.drain(),
@@ -366,29 +320,18 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, attempt: AttemptId, lease: LeaseId, token: String, job: AssignedJob) {
+    fn take(&mut self, assignment: Assignment) {
         self.heard += 1;
         self.taken += 1;
+        let (attempt, lease) = (assignment.attempt, assignment.lease);
         // The attempt itself accepts a job that runs at most once, and waits for the answer.
-        let accepted = job.at_most_once;
+        let accepted = assignment.job.at_most_once;
         self.starts.push_back(Unreported { at: Instant::now() + START, attempt, lease, accepted });
         let (order, orders) = watch::channel(Order::Go);
         let outbox = Outbox::new(attempt, self.to_loop.clone());
-        let (client, file, workspaces) = (self.client.clone(), self.file.clone(), self.workspaces.clone());
         let begun = Begun::default();
-        let one = Attempt {
-            client,
-            file,
-            attempt,
-            lease,
-            token,
-            job,
-            workspaces,
-            outbox,
-            order: orders,
-            begun: begun.clone(),
-        };
-        let task = self.tasks.spawn(one.run(self.slots.clone())).id();
+        let reporter = Reporter { attempt, lease, outbox, order: orders, begun: begun.clone() };
+        let task = self.tasks.spawn(self.executor.run(assignment, self.slots.take(), reporter)).id();
         self.in_flight.add(attempt, lease, task, order, begun);
     }
 
