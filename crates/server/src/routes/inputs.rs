@@ -15,13 +15,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::attempts::attempt_ref;
+use super::large;
 use super::{artifacts, history, jobs};
 use crate::app::{App, now};
 use crate::decode::sub_job::held;
 use crate::error::{self, Answer, ApiError};
 use crate::params::PAGE_BYTES;
 use crate::tokens::Identity;
-use crate::{large, params, to_wire};
+use crate::{params, to_wire};
 
 /// Default and maximum page size.
 const PAGE: usize = 1_000;
