@@ -322,6 +322,7 @@ impl Kernel {
             status = status.after_others();
         }
         let mut job = Job { id: plan.items[at].id, spec, status };
+        self.relations.inputs.add(job.id, &job.spec.after);
         let share = self.share_of(&job);
         let ready = behind.is_none() && !waits && run_at <= now;
         let reserved = if ready { self.hand_over(&mut job, share.get()) } else { None };
@@ -367,6 +368,7 @@ impl Kernel {
             self.moved(id, step);
         }
         for item in items {
+            self.relations.inputs.release(item.id);
             let Some(job) = item.job else {
                 self.ids.ended(item.id);
                 continue;
@@ -433,6 +435,7 @@ impl Kernel {
     pub(crate) fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Rejected>) {
         let group = plan.reply_to.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
         for id in plan.items.iter().map(|item| item.id).chain(group) {
+            self.relations.inputs.release(id);
             self.ids.ended(id);
         }
         self.reply(plan.reply_to, answer);

@@ -402,6 +402,7 @@ fn how_word(how: Dependency) -> &'static str {
         Dependency::Met => "succeeded",
         Dependency::Failed => "failed",
         Dependency::Cancelled => "cancelled",
+        Dependency::Removed => "removed",
     }
 }
 

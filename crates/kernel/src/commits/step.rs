@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Decision, Event, Job, JobId, JobSpec, JobStatus, NewJob, Reason, StateName, Step, transition,
+    Decision, Dependency, Event, Job, JobId, JobSpec, JobStatus, NewJob, Reason, StateName, Step, transition,
 };
 use jobhall_store::{Change, Insert, Unit};
 
@@ -252,7 +252,7 @@ impl Kernel {
                 if self.take_out(id).is_some() {
                     self.let_go(id);
                     self.relations.cascade_over(id);
-                    self.dependency_ended(id, StateName::Succeeded);
+                    self.dependency_ended(id, Some(Dependency::Removed));
                 }
             }
         }

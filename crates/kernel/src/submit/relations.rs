@@ -94,6 +94,8 @@ impl Kernel {
             return Some(plan);
         }
         let (number, ids): (_, Vec<_>) = (self.env.number(), unknown.into_iter().collect());
+        // They stay until the plan has ended, also while it waits for a busy job.
+        self.relations.inputs.add(plan.items[0].id, &ids);
         self.commits.read_jobs(number, ids.clone(), JobsRead::Plan(Box::new(plan), ids));
         None
     }
@@ -132,6 +134,9 @@ impl Kernel {
             let (id, own) = self.resolve(plan, *after);
             if own {
                 continue;
+            }
+            if self.relations.inputs.is_leaving(id) {
+                return Err(Rejected::NoSuchDependency(id));
             }
             if let Some(entry) = self.jobs.get(id) {
                 let queue = self.board.class(entry.class).map(|class| &class.queue);

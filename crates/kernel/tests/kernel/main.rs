@@ -13,6 +13,7 @@ mod explain;
 mod external;
 mod groups;
 mod guards;
+mod inputs;
 mod interleavings;
 mod leases;
 mod lent_places;
