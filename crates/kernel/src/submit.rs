@@ -35,7 +35,7 @@ use crate::relations::sub_job::Call;
 use crate::settings::schedules::Tick;
 
 pub(crate) use job::check_job;
-use job::{bound, checked_once, items, keys_once};
+use job::{bound, checked_once, items, keys_once, reuse_range};
 use relations::{Ends, check_relations, group_created, related};
 
 /// A submit in progress, with the planned action for each job.
@@ -326,9 +326,7 @@ impl Kernel {
         let share = self.share_of(&job);
         let ready = behind.is_none() && !waits && run_at <= now;
         let reserved = if ready { self.hand_over(&mut job, share.get()) } else { None };
-        let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
-        let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
-        unit.inserts.push(Insert { job: job.clone(), reuse_since });
+        unit.inserts.push(Insert { job: job.clone(), reuse: reuse_range(wanted, &config, now) });
         self.track_pending(&job, share, reserved.is_some());
         let item = &mut plan.items[at];
         (item.job, item.reserved) = (Some(job), reserved);

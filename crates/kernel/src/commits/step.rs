@@ -83,7 +83,7 @@ impl Kernel {
             let expected = self.jobs.get(*next).map_or(0, |entry| entry.stored_rev);
             changes.push(change(*next, expected, status.clone()));
         }
-        let inserts = follow_up.iter().map(|job| Insert { job: job.clone(), reuse_since: None }).collect();
+        let inserts = follow_up.iter().map(|job| Insert { job: job.clone(), reuse: None }).collect();
         self.make_busy(id, Busy::Unit);
         if let Some((next, _)) = &released {
             self.make_busy(*next, Busy::Unit);

@@ -96,6 +96,7 @@ impl Kernel {
             created_at,
             closed: false,
             cancel: None,
+            fails: false,
             end: None,
             ..old
         };

@@ -125,7 +125,7 @@ impl Kernel {
     fn look(&self, plan: &Plan, at: usize, unknown: &mut BTreeSet<JobId>) -> Result<(), Rejected> {
         let wanted = &plan.submit.jobs[at];
         if let Some(group) = wanted.group.filter(|group| plan.reply_to.is_other(*group)) {
-            self.check_joinable(group)?;
+            self.check_joinable(group, is_helper(wanted))?;
         }
         if let Some(of) = wanted.copy_of {
             self.check_copy(wanted, of)?;
@@ -212,7 +212,8 @@ impl Kernel {
         ids.sort_unstable();
         ids.dedup();
         let others = wanted.group.filter(|group| plan.reply_to.is_other(*group));
-        unit.checks.extend(others.map(Check::Joinable));
+        let joins = if is_helper(wanted) { Check::GroupOpen } else { Check::Joinable };
+        unit.checks.extend(others.map(joins));
         unit.checks.extend(wanted.copy_of.map(Check::Open));
         (ids, waits)
     }
@@ -262,6 +263,12 @@ fn allowed(wanted: &NewJob, id: JobId, state: StateName) -> Result<(), Rejected>
         Some(how) if !how.allows(wanted.after_any) => Err(Rejected::DependencyEnded { id, how }),
         _ => Ok(()),
     }
+}
+
+/// Whether a job is no member of its own: it is attached to its group, or a copy of a member. It may be added to a
+/// group that is closed to members.
+fn is_helper(wanted: &NewJob) -> bool {
+    wanted.attached || wanted.copy_of.is_some()
 }
 
 /// Whether any of the jobs refers to other jobs or groups.

@@ -11,6 +11,7 @@ mod duplicates;
 mod edits;
 mod explain;
 mod external;
+mod group_helpers;
 mod groups;
 mod guards;
 mod inputs;
