@@ -255,12 +255,6 @@ impl Engine {
         self.ask(|to| TypedRequest::Hall(HallRequest::Remove { ids, to })).await
     }
 
-    /// Follows the feed from now on.
-    pub async fn watch_from_now(&self) -> Result<Watch, StoreError> {
-        let published = self.published.subscribe();
-        Ok(Watch::new(self.store.clone(), published, self.store.feed_end().await?))
-    }
-
     /// Follows the feed after this position; 0 is the beginning.
     pub fn watch(&self, after: u64) -> Watch {
         Watch::new(self.store.clone(), self.published.subscribe(), after)

@@ -216,7 +216,7 @@ fn ground_4_only_a_success_above_the_given_job_is_reused_whatever_its_age() {
     hall.report("w", &held, passed()).unwrap();
     hall.pass(3_600_000);
     let above = |id: u64| {
-        let id = jobhall_core::JobId::new(id).unwrap();
+        let id = JobId::new(id).unwrap();
         NewJob { reuse: Some(jobhall_core::Reuse::Above(id)), ..keyed("t", "k") }
     };
     let below = hall.submit(above(other.get())).unwrap();
