@@ -86,7 +86,7 @@ pub fn tokens_reach_what_they_did(rig: &Rig, secrets: &Value) {
         ci.submit(&submit("ci-1"), None).await.unwrap();
         let outside = ci.submit(&submit("work"), None).await.unwrap_err();
         assert_eq!(outside.code(), Some(Code::Forbidden));
-        eyes.groups(10, None).await.unwrap();
+        eyes.groups(None, None, 10, None).await.unwrap();
         let viewer = eyes.submit(&submit("ci-1"), None).await.unwrap_err();
         assert_eq!(viewer.code(), Some(Code::Forbidden));
         assert!(second.tokens().await.unwrap().len() >= 6);

@@ -47,7 +47,7 @@ async fn fill(
         let block = store.take_block(n).await?;
         let job = |id| Ok(Job { id: JobId::new(id)?, spec: spec.clone(), status: life.clone() });
         let jobs: Result<Vec<Job>, Failed> = (block.first.get()..=block.last.get()).map(job).collect();
-        let unit = |job| Unit { inserts: vec![Insert { job, reuse_since: None }], ..Unit::default() };
+        let unit = |job| Unit { inserts: vec![Insert { job, reuse: None }], ..Unit::default() };
         let next = store.commit(jobs?.into_iter().map(unit).collect());
         if let Some(before) = under_way.replace(next) {
             last = committed(&before.await?)?;

@@ -105,3 +105,19 @@ fn a_job_behind_another_is_shown_explained_and_cancelled_with_its_group() {
     assert_eq!(gone.status.code(), Some(6));
     assert!(text(&gone.stderr).contains("--after-any"), "{}", text(&gone.stderr));
 }
+
+#[test]
+fn ground_3_ground_13_groups_are_listed_by_tag_and_owner_and_stopped_as_failed() {
+    let up = start();
+    let create = |words: &[&str]| {
+        let all = [&["group", "create", "--fields", "id"], words].concat();
+        up.told(&all).trim().to_owned()
+    };
+    let mine = create(&["--owner", "me", "--tag", "x"]);
+    create(&["--owner", "you", "--tag", "x"]);
+    let listed = up.told(&["group", "list", "--tag", "x", "--owner", "me", "--fields", "id"]);
+    assert_eq!(listed.split_whitespace().last(), Some(mine.as_str()), "{listed}");
+    up.told(&["job", "submit", "nobody", "--group", &mine]);
+    up.told(&["group", "cancel", &mine, "--fail", "--reason", "too many failures"]);
+    assert_eq!(up.run(&["group", "wait", &mine]).status.code(), Some(100), "it has failed");
+}

@@ -135,6 +135,9 @@ impl Events {
 
 /// The job whose end this event reports.
 pub(crate) fn ended(event: &Event) -> Option<u64> {
+    if event.name != "job" {
+        return None;
+    }
     let change = serde_json::from_str::<Change>(&event.data).ok()?;
     is_end(&change.state).then_some(change.id)
 }

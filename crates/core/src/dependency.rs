@@ -14,6 +14,8 @@ pub enum Dependency {
     Failed,
     /// It was cancelled: so are they, unless they accept any end.
     Cancelled,
+    /// It is no longer stored, so how it ended is unknown: they fail, unless they accept any end.
+    Removed,
 }
 
 impl Dependency {
@@ -38,6 +40,7 @@ impl Dependency {
             Dependency::Met => ("dependency_met", "has succeeded"),
             Dependency::Failed => ("dependency_failed", "has failed"),
             Dependency::Cancelled => ("dependency_cancelled", "was cancelled"),
+            Dependency::Removed => ("dependency_removed", "was removed"),
         };
         let explanation = format!("it depends on job {id}, which {how}");
         let data = Json::parse("data", &format!("{{\"job\":{id}}}"), usize::MAX).ok();
@@ -48,7 +51,7 @@ impl Dependency {
     pub fn cause(failure: &Failure) -> Option<JobId> {
         let ids = failure.data.as_ref()?.as_str().strip_prefix("{\"job\":")?;
         let id = JobId::new(ids.strip_suffix('}')?.parse().ok()?).ok()?;
-        let ended = [Dependency::Failed, Dependency::Cancelled];
+        let ended = [Dependency::Failed, Dependency::Cancelled, Dependency::Removed];
         ended.iter().any(|ended| ended.failure(id) == *failure).then_some(id)
     }
 }
@@ -104,6 +107,16 @@ mod tests {
         assert_eq!(Dependency::cause(&failure), JobId::new(17).ok());
         assert_eq!(Dependency::cause(&Failure { reason: "other".to_owned(), ..failure.clone() }), None);
         assert_eq!(failure.data.unwrap().as_str(), "{\"job\":17}");
+    }
+
+    #[test]
+    fn ground_5_a_removed_dependency_is_no_success() {
+        let removed = Dependency::Removed;
+        assert_eq!([false, true].map(|after_any| removed.allows(after_any)), [false, true]);
+        let failure = removed.failure(JobId::new(17).unwrap());
+        assert_eq!(failure.reason, "dependency_removed");
+        assert_eq!(failure.explanation, "it depends on job 17, which was removed");
+        assert_eq!(Dependency::cause(&failure), JobId::new(17).ok());
     }
 
     #[test]

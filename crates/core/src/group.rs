@@ -201,6 +201,8 @@ pub struct Group {
     pub closed: bool,
     /// Why it is being cancelled, if it is.
     pub cancel: Option<Failure>,
+    /// Whether that cancel stops it as failed: it ends as failed whatever became of its members.
+    pub fails: bool,
     /// Its end, if it has ended.
     pub end: Option<GroupEnd>,
 }
@@ -222,6 +224,11 @@ impl Group {
         !self.closed && self.retry_of.is_none()
     }
 
+    /// Whether jobs that are not members may be added to it: attached ones, and copies of its members.
+    pub fn takes_helpers(&self) -> bool {
+        self.end.is_none() && self.cancel.is_none()
+    }
+
     /// Whether it ended before this time.
     pub fn ended_before(&self, moment: Time) -> bool {
         self.end.is_some_and(|end| end.at < moment)
@@ -231,6 +238,7 @@ impl Group {
     pub fn ends(&self, counts: &GroupCounts, now: Time) -> Option<GroupEnd> {
         let over = self.end.is_none() && self.closed && counts.open() == 0;
         let verdict = match &self.cancel {
+            Some(_) if self.fails => GroupVerdict::Failed,
             Some(_) if counts.failed + counts.crashed == 0 => GroupVerdict::Cancelled,
             _ => counts.verdict(),
         };
@@ -253,6 +261,7 @@ mod tests {
             created_at: Time::EPOCH,
             closed,
             cancel: None,
+            fails: false,
             end: None,
         }
     }

@@ -18,7 +18,7 @@ use crate::timeouts::Timeouts;
 use crate::window::Windows;
 
 pub use indicator::Indicator;
-pub use new_job::{After, NewJob, OnDuplicate};
+pub use new_job::{After, NewJob, OnDuplicate, Reuse};
 
 /// The request. Set at submit; replaced later only by an edit, and its `params` by a retry verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,7 +47,7 @@ pub use event::{Event, EventName};
 pub use group::{Group, GroupCounts, GroupEnd, GroupState, GroupVerdict, Standing};
 pub use id::{AttemptId, GroupId, IdError, JobId, LeaseId};
 pub use id_map::{IdHash, IdMap};
-pub use job::{After, Again, Indicator, Job, JobSpec, JobStatus, NewJob, OnDuplicate, PastAttempt};
+pub use job::{After, Again, Indicator, Job, JobSpec, JobStatus, NewJob, OnDuplicate, PastAttempt, Reuse};
 pub use json::{Json, JsonError};
 pub use name::{
     Application, Key, NameError, Owner, QueueName, RecordKind, Reserved, ReservedTypes, ScheduleName, Tag,

@@ -13,6 +13,7 @@ mod gather;
 mod groups;
 mod job_reply;
 mod mailbox;
+mod progress;
 mod read;
 mod replies;
 mod restore;
@@ -126,6 +127,7 @@ impl Engine {
             more: false,
             told: mpsc::unbounded_channel(),
             stopping: false,
+            throttle: progress::Throttle::default(),
             why,
         };
         tokio::spawn(driver.run(received));
@@ -299,6 +301,7 @@ struct Driver {
     more: bool,
     told: (mpsc::UnboundedSender<StoreReply>, mpsc::UnboundedReceiver<StoreReply>),
     stopping: bool,
+    throttle: progress::Throttle,
     /// Publishes why the engine stopped.
     why: watch::Sender<Option<String>>,
 }
@@ -340,6 +343,7 @@ impl Driver {
             let now = self.clock.now();
             self.pass_on(now);
             self.kernel.tick(now);
+            self.publish_due(now.mono);
         }
         self.pass_on_all(self.clock.now());
         self.carry_out();
@@ -348,7 +352,9 @@ impl Driver {
     }
 
     fn nap(&self) -> tokio::time::Sleep {
-        let ms = self.kernel.next_tick_ms(self.clock.now()).unwrap_or(NAP_MS).min(NAP_MS);
+        let now = self.clock.now();
+        let due = [self.kernel.next_tick_ms(now), self.throttle.next_ms(now.mono)];
+        let ms = due.into_iter().flatten().fold(NAP_MS, u64::min);
         tokio::time::sleep(Duration::from_millis(ms))
     }
 
@@ -417,6 +423,10 @@ impl Driver {
             Effect::Answer(answer) => self.answer(answer),
             Effect::Live(id, state) => {
                 let _ = self.published.send(Published::Live(id, state));
+            }
+            Effect::Progress(id) => self.progressed(id),
+            Effect::GroupEnded(id, state) => {
+                let _ = self.published.send(Published::Group(id, state));
             }
             Effect::Stop(why) => {
                 tracing::error!(why, "the engine stops");

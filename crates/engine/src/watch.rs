@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use jobhall_core::{JobId, StateName};
+use jobhall_core::{GroupId, GroupState, Indicator, JobId, StateName};
 use jobhall_store::{FeedRow, Store, StoreError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -18,6 +18,12 @@ pub enum Watched {
     Row(FeedRow),
     /// A live attempt has changed; the event has no position and is not repeated.
     Live(JobId, StateName),
+    /// The latest progress of a live attempt; at most ten times a second. It has no position and is not repeated.
+    Progress(JobId, Arc<[Indicator]>),
+    /// A group has ended in this state; the event has no position and is not repeated.
+    Group(GroupId, GroupState),
+    /// Events without a position were missed, because the watcher was too slow.
+    Missed,
     /// The feed has been pruned beyond the position: reload everything. The feed continues after this number.
     Reset(u64),
 }
@@ -27,6 +33,8 @@ pub enum Watched {
 pub(crate) enum Published {
     Row(Arc<FeedRow>),
     Live(JobId, StateName),
+    Progress(JobId, Arc<[Indicator]>),
+    Group(GroupId, GroupState),
 }
 
 /// The changes of one job from now on. Nothing is read from the store.
@@ -97,12 +105,18 @@ impl Watch {
             }
             match self.published.recv().await {
                 Ok(Published::Live(id, state)) => return Ok(Some(Watched::Live(id, state))),
+                Ok(Published::Progress(id, progress)) => return Ok(Some(Watched::Progress(id, progress))),
+                Ok(Published::Group(id, state)) => return Ok(Some(Watched::Group(id, state))),
                 Ok(Published::Row(row)) if row.n <= self.after => {}
                 Ok(Published::Row(row)) if row.n == self.after + 1 => {
                     self.after = row.n;
                     return Ok(Some(Watched::Row((*row).clone())));
                 }
-                Ok(Published::Row(_)) | Err(RecvError::Lagged(_)) => self.level = false,
+                Ok(Published::Row(_)) => self.level = false,
+                Err(RecvError::Lagged(_)) => {
+                    self.level = false;
+                    return Ok(Some(Watched::Missed));
+                }
                 Err(RecvError::Closed) => return Ok(None),
             }
         }

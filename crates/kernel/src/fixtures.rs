@@ -77,6 +77,7 @@ pub(crate) fn group() -> Group {
         created_at: Time::EPOCH,
         closed: false,
         cancel: None,
+        fails: false,
         end: None,
     }
 }

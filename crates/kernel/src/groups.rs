@@ -13,6 +13,7 @@ use jobhall_core::{
 use jobhall_store::{Conflict, GroupWrite, Member, Unit};
 
 use crate::api::answer::{Rejected, Reply, TypedAnswer};
+use crate::api::effect::Effect;
 use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::groups::membership::Membership;
@@ -54,6 +55,7 @@ impl NewGroup {
             created_at,
             closed: self.closed,
             cancel: None,
+            fails: false,
             end: None,
         }
     }
@@ -83,6 +85,8 @@ impl ShownGroup {
 pub(crate) struct GroupChange {
     pub id: GroupId,
     pub cancel: Option<Failure>,
+    /// Whether the cancel stops it as failed.
+    pub fails: bool,
     pub to: Ticket<Box<ShownGroup>>,
 }
 
@@ -137,10 +141,11 @@ impl Kernel {
         self.groups.cancel(id).cloned()
     }
 
-    /// Checks whether jobs may be added to this group.
-    pub(crate) fn check_joinable(&self, id: GroupId) -> Result<(), Rejected> {
-        let open = self.groups.get(id).ok_or(Rejected::NoSuchGroup(id))?;
-        if open.group.is_joinable() { Ok(()) } else { Err(Rejected::GroupClosed(id)) }
+    /// Checks whether a job may be added to this group: a member, or a `helper` that is attached or a copy.
+    pub(crate) fn check_joinable(&self, id: GroupId, helper: bool) -> Result<(), Rejected> {
+        let group = &self.groups.get(id).ok_or(Rejected::NoSuchGroup(id))?.group;
+        let taken = if helper { group.takes_helpers() } else { group.is_joinable() };
+        if taken { Ok(()) } else { Err(Rejected::GroupClosed(id)) }
     }
 
     pub(crate) fn show_group(&self, id: GroupId) -> Result<Box<ShownGroup>, Rejected> {
@@ -166,11 +171,12 @@ impl Kernel {
             return self.groups.line_up(id, HallTask::ChangeGroup(Box::new(change)).into());
         }
         let cancel = open.group.cancel.clone().or_else(|| change.cancel.clone());
-        if open.group.closed && open.group.cancel == cancel {
+        let fails = open.group.fails || change.fails;
+        if open.group.closed && (&open.group.cancel, open.group.fails) == (&cancel, fails) {
             let shown = self.show_group(id);
             return self.answer(to, shown);
         }
-        let group = Group { closed: true, cancel, ..open.group.clone() };
+        let group = Group { closed: true, cancel, fails, ..open.group.clone() };
         self.write_group(group, Some(change));
     }
 
@@ -185,14 +191,15 @@ impl Kernel {
 
     pub(crate) fn group_stored(&mut self, pending: GroupPending) {
         let GroupPending { group, asked } = pending;
-        let (id, ended) = (group.id, group.end.is_some());
+        let (id, ended) = (group.id, group.end.map(|_| group.state(&GroupCounts::default())));
         let Some(marked) = self.groups.stored(group) else { return };
         if let Some(change) = asked {
             let shown = self.show_group(id);
             self.answer(change.to, shown);
         }
-        if ended {
+        if let Some(state) = ended {
             self.groups.open.remove(&id);
+            self.effect(Effect::GroupEnded(id, state));
         }
         if marked {
             self.cancel_members(id);

@@ -3,6 +3,7 @@
 pub(crate) mod cascade;
 pub(crate) mod cycle;
 pub(crate) mod dependencies;
+pub(crate) mod inputs;
 pub(crate) mod links;
 pub(crate) mod sub_job;
 pub(crate) mod wait;
@@ -17,6 +18,7 @@ use crate::jobs::ids::IdMap;
 use crate::kernel::Task;
 use cascade::{Cascade, CascadeCause};
 use dependencies::Dependencies;
+use inputs::Inputs;
 use links::Links;
 use wait::Wait;
 
@@ -25,6 +27,7 @@ use wait::Wait;
 pub(crate) struct Relations {
     dependencies: Dependencies,
     cascade: Cascade,
+    pub inputs: Inputs,
     links: Links,
     /// Sub-jobs found at start whose parent may have ended.
     sub_jobs: Vec<JobId>,
@@ -59,9 +62,9 @@ impl Relations {
         self.cascade.over(id);
     }
 
-    /// Whether a completed job is needed as the cause of pending ends.
+    /// Whether a completed job is needed: as the cause of pending ends, or as the input of an open job.
     pub fn needs(&self, id: JobId) -> bool {
-        self.cascade.needs(id)
+        self.cascade.needs(id) || self.inputs.contains(id)
     }
 
     /// Whether an open parent may request this sub-job again, or someone outside wants it.

@@ -36,7 +36,7 @@ use crate::relations::sub_job::{Calls, in_places};
 use crate::settings::schedules::Tick;
 
 pub(crate) use job::{bound, check_job};
-use job::{checked_once, items, keys_once};
+use job::{checked_once, items, keys_once, reuse_range};
 use relations::{Ends, check_relations, group_created, related};
 
 /// A submit in progress, with the planned action for each job.
@@ -333,12 +333,11 @@ impl Kernel {
             status = status.after_others();
         }
         let mut job = Job { id: plan.items[at].id, spec, status };
+        self.relations.inputs.add(job.id, &job.spec.after);
         let share = self.share_of(&job);
         let ready = behind.is_none() && !waits && run_at <= now;
         let reserved = if ready { self.hand_over(&mut job, share.get()) } else { None };
-        let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
-        let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
-        unit.inserts.push(Insert { job: job.clone(), reuse_since });
+        unit.inserts.push(Insert { job: job.clone(), reuse: reuse_range(wanted, &config, now) });
         self.track_pending(&job, share, reserved.is_some());
         let item = &mut plan.items[at];
         (item.job, item.reserved) = (Some(job), reserved);
@@ -378,6 +377,7 @@ impl Kernel {
             self.moved(id, step);
         }
         for item in items {
+            self.relations.inputs.release(item.id);
             let Some(job) = item.job else {
                 self.ids.ended(item.id);
                 continue;
@@ -444,6 +444,7 @@ impl Kernel {
     pub(crate) fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Rejected>) {
         let group = plan.reply_to.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
         for id in plan.items.iter().map(|item| item.id).chain(group) {
+            self.relations.inputs.release(id);
             self.ids.ended(id);
         }
         self.reply(plan.reply_to, answer);

@@ -72,6 +72,9 @@ pub struct Group {
     pub closed: bool,
     /// Whether a cancel was requested.
     pub cancel_requested: bool,
+    /// Whether that cancel stops it as failed.
+    #[serde(default)]
+    pub fails: bool,
     /// Reason of the cancel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,

@@ -242,3 +242,13 @@ pub struct Explanation {
     /// Reasons, the most immediate first.
     pub reasons: Vec<Reason>,
 }
+
+/// The progress of a running job in an event stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgressChange {
+    /// Id of the job.
+    pub id: u64,
+    /// Every indicator of its attempt.
+    #[schemars(with = "Vec<IndicatorSchema>")]
+    pub progress: Vec<Indicator>,
+}

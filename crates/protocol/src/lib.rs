@@ -37,7 +37,7 @@ pub use artifact::input::{INPUT_ARTIFACTS, INPUT_RESULTS_BYTES, Input, InputArti
 pub use edit::{EditJob, EditTimeouts};
 pub use filter::JobFilter;
 pub use group::{CreateGroup, Group, GroupCounts};
-pub use job::{Attempt, Explanation, Failure, Job, Page, Reason};
+pub use job::{Attempt, Explanation, Failure, Job, Page, ProgressChange, Reason};
 pub use limit::{Limit, QueueSettings, Rate, Retention, SetQueue, SetRetention};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use node::{Node, NodeRole};
@@ -56,7 +56,9 @@ pub use sub_job::{Called, SubJob, SubJobState, Wait, Waited};
 pub use submit::{BackoffKind, FieldError, Retry, Reuse, SubmitJob, Submitted, Timeouts};
 pub use timestamp::Timestamp;
 pub use token::{Act, CreateToken, CreatedToken, Join, Token, TokenKind, TokenRole};
-pub use worker::{Cancel, Change, LogPosition, Moved, SetTimeouts, SetType, TypeSettings, Worker};
+pub use worker::{
+    Cancel, CancelGroup, Change, LogPosition, Moved, SetTimeouts, SetType, TypeSettings, Worker,
+};
 pub use worker_file::{Ability, Allow, EXEC, Exec, Keep, ProcessLimits, TypeCommand, WorkerFile};
 
 /// The prefix of every route except health checks.

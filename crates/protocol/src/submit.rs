@@ -91,12 +91,14 @@ impl From<core::RetryPolicy> for Retry {
     }
 }
 
-/// Reuses a recent success instead of running a new job.
+/// Which success of the same key is returned instead of running a new job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Reuse {
-    /// Maximum age of the success.
-    pub max_age: Span,
+#[serde(rename_all = "snake_case")]
+pub enum Reuse {
+    /// One of at most this age.
+    MaxAge(Span),
+    /// One with a higher id than this job.
+    Above(u64),
 }
 
 /// Time limits of an attempt; missing fields have the values of the type.
@@ -279,7 +281,7 @@ impl TryFrom<&SubmitJob> for NewJob {
             throttle_factor: job.throttle_factor.unwrap_or(new.throttle_factor),
             timeouts: timeouts(job.timeouts)?,
             on_duplicate: job.on_duplicate,
-            reuse_max_age_ms: job.reuse.map(|reuse| reuse.max_age.0),
+            reuse: job.reuse.map(reuse).transpose()?,
             after: job.after.iter().map(|&after| after.try_into()).collect::<Result<_, _>>()?,
             after_any: job.after_any,
             group: field("group", job.group.map(core::GroupId::new).transpose())?,
@@ -292,6 +294,22 @@ impl TryFrom<&SubmitJob> for NewJob {
             schedule: new.schedule,
             job_type: new.job_type,
         })
+    }
+}
+
+fn reuse(reuse: Reuse) -> Result<core::Reuse, FieldError> {
+    Ok(match reuse {
+        Reuse::MaxAge(span) => core::Reuse::MaxAge(span.0),
+        Reuse::Above(id) => core::Reuse::Above(field("reuse above", core::JobId::new(id))?),
+    })
+}
+
+impl From<core::Reuse> for Reuse {
+    fn from(reuse: core::Reuse) -> Reuse {
+        match reuse {
+            core::Reuse::MaxAge(ms) => Reuse::MaxAge(Span(ms)),
+            core::Reuse::Above(id) => Reuse::Above(id.get()),
+        }
     }
 }
 
@@ -318,7 +336,7 @@ impl TryFrom<&NewJob> for SubmitJob {
             throttle_factor: Some(job.throttle_factor),
             timeouts: Some(job.timeouts.into()).filter(|timeouts| *timeouts != Timeouts::default()),
             on_duplicate: job.on_duplicate,
-            reuse: job.reuse_max_age_ms.map(|ms| Reuse { max_age: Span(ms) }),
+            reuse: job.reuse.map(Reuse::from),
             owner: job.owner.as_ref().map(ToString::to_string),
             tags: job.tags.iter().map(ToString::to_string).collect(),
             run_at: None,
@@ -422,6 +440,21 @@ mod tests {
             let shown = SubmitJob::try_from(&new).unwrap();
             assert!(shown.at_most_once);
             assert_eq!(NewJob::try_from(&shown), Ok(new));
+        }
+    }
+
+    #[test]
+    fn ground_4_reuse_is_an_age_or_a_job() {
+        let reuse = |reuse: &str| read(&format!(r#"{{"type":"t","key":"k","reuse":{reuse}}}"#));
+        let above = reuse(r#"{"above":17}"#).unwrap();
+        assert_eq!(above.reuse, Some(core::Reuse::Above(core::JobId::new(17).unwrap())));
+        let shown = SubmitJob::try_from(&above).unwrap();
+        assert_eq!(serde_json::to_value(shown.reuse).unwrap(), serde_json::json!({"above": 17}));
+        assert_eq!(NewJob::try_from(&shown), Ok(above));
+        assert_eq!(reuse(r#"{"max_age":"1m"}"#).unwrap().reuse, Some(core::Reuse::MaxAge(60_000)));
+        assert!(reuse(r#"{"above":0}"#).unwrap_err().to_string().contains("reuse above"));
+        for wrong in [r#"{"above":17,"max_age":"1m"}"#, r#"{"below":17}"#, "{}", "17"] {
+            assert!(serde_json::from_str::<Reuse>(wrong).is_err(), "{wrong}");
         }
     }
 

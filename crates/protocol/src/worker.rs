@@ -38,6 +38,19 @@ pub struct Cancel {
     pub error: Option<Failure>,
 }
 
+/// The reason of a group's cancel; all fields are optional.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelGroup {
+    /// The error of the jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given_failure")]
+    #[schemars(with = "Option<GivenFailure>")]
+    pub error: Option<Failure>,
+    /// Whether the group is stopped as failed: it ends as `failed` and not as `cancelled`.
+    #[serde(default)]
+    pub fails: bool,
+}
+
 /// A worker as known to the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Worker {

@@ -198,6 +198,7 @@ pub(crate) fn group(shown: &ShownGroup, jobs: &[jobhall_core::Submitted]) -> Res
         state: state.to_string(),
         closed: group.closed,
         cancel_requested: group.cancel.is_some(),
+        fails: group.fails,
         error: group.cancel.as_ref().map(failure).transpose()?,
         counts: wire::GroupCounts {
             total: counts.total(),

@@ -66,7 +66,15 @@ impl Eyes {
             return Ok(Some(watched));
         }
         Ok(match watched {
-            Watched::Reset(position) => Some(Watched::Reset(position)),
+            Watched::Reset(_) | Watched::Missed => Some(watched),
+            Watched::Group(id, _) => {
+                let seen = self.who.sees_all() && self.group.is_none_or(|group| group == id);
+                seen.then_some(watched)
+            }
+            Watched::Progress(id, _) => {
+                self.look(vec![id]).await?;
+                self.sees(id).then_some(watched)
+            }
             Watched::Live(id, state) => {
                 self.look(vec![id]).await?;
                 self.sees(id).then_some(Watched::Live(id, state))

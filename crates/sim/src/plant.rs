@@ -60,6 +60,10 @@ pub enum Plant {
     LentTwice,
     /// After a restart blocked jobs depend on other jobs than before.
     AfterForgotten,
+    /// After a restart jobs that are not blocked come after nothing.
+    InputsForgotten,
+    /// The store loses a completed job that an open job comes after.
+    InputLost,
     /// After a restart blocked jobs also depend on themselves.
     NeverReleased,
     /// A restart does not read the first completed member of each group.
@@ -79,7 +83,7 @@ pub enum Plant {
 }
 
 impl Plant {
-    pub const ALL: [Plant; 36] = [
+    pub const ALL: [Plant; 38] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -108,6 +112,8 @@ impl Plant {
         Plant::TypeLimitsForgotten,
         Plant::LentTwice,
         Plant::AfterForgotten,
+        Plant::InputsForgotten,
+        Plant::InputLost,
         Plant::NeverReleased,
         Plant::MemberForgotten,
         Plant::GroupsPruned,
@@ -135,7 +141,7 @@ impl Plant {
             Plant::ClockAhead | Plant::NoGrace => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,
             Plant::NeverResumed | Plant::ClockStuck | Plant::NeverReleased => Invariant::Drained,
-            Plant::AfterForgotten => Invariant::Dependency,
+            Plant::AfterForgotten | Plant::InputsForgotten | Plant::InputLost => Invariant::Dependency,
             Plant::MemberForgotten | Plant::GroupsPruned => Invariant::Group,
             Plant::OutcomeForged => Invariant::External,
             Plant::StartedEarly | Plant::OnceForgotten => Invariant::Once,

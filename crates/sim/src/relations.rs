@@ -106,7 +106,7 @@ fn create(random: &mut Random, n: u64, actions: &[(u64, Action)]) -> OfGroup {
         job.number = GROUPED + 100 * n + at as u64;
         job.key = job.key.filter(|_| random.percent(30));
         job.on_duplicate = OnDuplicate::Join;
-        job.reuse_max_age_ms = None;
+        (job.reuse_max_age_ms, job.reuse_above) = (None, None);
     }
     OfGroup::Create(jobs, random.percent(40))
 }
@@ -132,7 +132,8 @@ impl Sim {
             }
             OfGroup::Close(n) => self.call_on_group(*n, |id| Request::CloseGroup { id }),
             OfGroup::Cancel(n) => {
-                self.call_on_group(*n, |id| Request::CancelGroup { id, failure: by_hand() });
+                let fails = n.is_multiple_of(3);
+                self.call_on_group(*n, |id| Request::CancelGroup { id, failure: by_hand(), fails });
             }
             OfGroup::Retry(n) => self.call_on_group(*n, |id| Request::RetryGroup { id, name: None }),
             OfGroup::Show(n) => self.call_on_group(*n, |id| Request::ShowGroup { id }),

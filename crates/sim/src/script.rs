@@ -3,7 +3,8 @@
 //! shrunk by dropping actions.
 
 use jobhall_core::{
-    Backoff, Json, NewJob, OnDuplicate, Outcome, OutcomeSet, RetryPolicy, Time, Timeouts, TypeConfig,
+    Backoff, JobId, Json, NewJob, OnDuplicate, Outcome, OutcomeSet, RetryPolicy, Reuse, Time, Timeouts,
+    TypeConfig,
 };
 use jobhall_kernel::Config;
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,9 @@ pub(crate) struct Wanted {
     pub timeouts: Timeouts,
     pub on_duplicate: OnDuplicate,
     pub reuse_max_age_ms: Option<u64>,
+    /// Reuse a success above this id instead.
+    #[serde(default)]
+    pub reuse_above: Option<u64>,
     /// The number in the params; each job has its own.
     pub number: u64,
     /// A worker that runs it crashes.
@@ -153,6 +157,7 @@ impl Wanted {
             Ok(ahead) => wall.plus_ms(ahead),
             Err(_) => wall.minus_ms(ms.unsigned_abs()),
         });
+        let above = self.reuse_above.and_then(|id| JobId::new(id).ok());
         NewJob {
             key: self.key.map(words::key),
             queue: words::queue(self.queue),
@@ -171,7 +176,7 @@ impl Wanted {
             throttle_factor: WEIGHTS[usize::try_from(self.number % 7).unwrap_or(0)],
             timeouts: self.timeouts,
             on_duplicate: self.on_duplicate,
-            reuse_max_age_ms: self.reuse_max_age_ms,
+            reuse: above.map(Reuse::Above).or(self.reuse_max_age_ms.map(Reuse::MaxAge)),
             ..NewJob::new(words::type_name(self.job_type))
         }
     }
@@ -323,7 +328,15 @@ impl Writer {
         action
     }
 
+    /// Sometimes a low id, so that there are successes above it and below it.
+    fn reuse_above(&self) -> Option<u64> {
+        let mut random = Random::named(self.seed, &[93, self.number]);
+        let id = 1 + random.below(100);
+        random.percent(8).then_some(id)
+    }
+
     fn wanted(&mut self) -> Wanted {
+        let reuse_above = self.reuse_above();
         self.number += 1;
         // Drawn by name, so that the rest of the script is the same with and without it.
         let mut named = Random::named(self.seed, &[90, self.number]);
@@ -354,6 +367,7 @@ impl Writer {
                 (3, OnDuplicate::RunAgain),
             ]),
             reuse_max_age_ms: random.weighted(&[(80, None), (10, Some(10_000)), (10, Some(3_600_000))]),
+            reuse_above,
             number: self.number,
             poison: random.percent(3),
             relation: Relation::default(),

@@ -44,6 +44,9 @@ impl Sim {
         let committed = self.vault.commit(units.to_vec());
         self.note_commit(units, &committed);
         self.checker.applied(&self.vault, units, &committed);
+        if let Some(id) = self.vault.lose_input() {
+            self.checker.lost_input(id);
+        }
         for (group, kind) in self.checker.take_seen() {
             self.tally.add(group, kind);
         }

@@ -1,7 +1,7 @@
 //! The store of a run: the reference store, with hooks for planted bugs. Every read applies the same hooks, so a
 //! row that a bug changed stays changed for all readers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jobhall_core::{
@@ -165,6 +165,19 @@ impl Vault {
         self.store.prune_now(prune)
     }
 
+    /// Removes a completed job that an open job comes after, if that bug is planted.
+    pub fn lose_input(&mut self) -> Option<JobId> {
+        if !self.has(Plant::InputLost, 20) {
+            return None;
+        }
+        let open = self.open_jobs();
+        let inputs: BTreeSet<JobId> = open.iter().flat_map(|job| job.spec.after.iter().copied()).collect();
+        let ended = |id: &JobId| self.row(*id).is_some_and(|job| job.status.state.is_terminal());
+        let id = inputs.into_iter().find(ended)?;
+        self.store.prune_now(&Prune { jobs: vec![id], ..Prune::default() });
+        Some(id)
+    }
+
     fn fixed(&self, mut job: Job) -> Option<Job> {
         if self.plant == Some(Plant::PriorityIgnored) {
             job.spec = Arc::new(JobSpec { priority: 300 - job.spec.priority, ..(*job.spec).clone() });
@@ -207,6 +220,7 @@ impl Vault {
                 let succeeded = all.iter().filter(|other| matches!(other.status.state, State::Succeeded(_)));
                 spec.after = succeeded.map(|other| other.id).take(1).collect();
             }
+            Some(Plant::InputsForgotten) if !blocked => spec.after = Box::default(),
             Some(Plant::OnceForgotten) => spec.retry.at_most_once = false,
             Some(Plant::NeverReleased) if blocked => {
                 spec.after = spec.after.iter().copied().chain([job.id]).collect();

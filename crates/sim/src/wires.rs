@@ -116,6 +116,11 @@ impl Sim {
                 self.trace.stir(&[self.ms, 11, id.get(), state as u64]);
                 self.trace.note(self.ms, &[id], || format!("job {id} is {state}, in memory"));
             }
+            Effect::Progress(id) => self.trace.stir(&[self.ms, 12, id.get()]),
+            Effect::GroupEnded(id, state) => {
+                self.trace.stir(&[self.ms, 13, id.get(), state as u64]);
+                self.trace.note(self.ms, &[], || format!("group {id} is {state}"));
+            }
             Effect::Stop(why) => self.trace.note(self.ms, &[], || format!("the kernel stops: {why}")),
         }
     }

@@ -60,6 +60,8 @@ planted! {
     limits_of_types_that_a_restart_forgets => TypeLimitsForgotten,
     a_lent_place_with_several_users => LentTwice,
     dependencies_that_a_restart_forgets => AfterForgotten,
+    ground_5_inputs_that_a_restart_forgets => InputsForgotten,
+    ground_5_an_input_that_is_lost => InputLost,
     releases_that_never_come => NeverReleased,
     members_that_a_restart_forgets => MemberForgotten,
     groups_that_are_removed_before_their_jobs => GroupsPruned,

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use jobhall_core::{Group, GroupCounts, Job, JobId, Submitted};
 use jobhall_store::{
-    AuditRow, Block, Conflict, FeedRow, InboxRow, JobFilter, Link, SettingKind, SettingWrite, Store,
-    StoredIdempotencyKey, Unit,
+    AuditRow, Block, Conflict, FeedRow, GroupFilter, InboxRow, JobFilter, Link, SettingKind, SettingWrite,
+    Store, StoredIdempotencyKey, Unit,
 };
 
 use crate::wait;
@@ -85,7 +85,7 @@ fn settings(store: &dyn Store) -> Vec<Row> {
 }
 
 fn groups(store: &dyn Store) -> Vec<Row> {
-    let mut groups = wait(store.group_page(None, PAGE, false)).expect("the groups");
+    let mut groups = wait(store.group_page(GroupFilter::default(), None, PAGE)).expect("the groups").groups;
     assert!(groups.len() < PAGE, "a fixture has few groups");
     groups.reverse();
     groups.iter().flat_map(|group| [vec![group_row(group)], members(store, group)].concat()).collect()

@@ -97,7 +97,7 @@ pub(crate) fn inserting(job: Job) -> Unit {
 
 /// An insert without reuse.
 pub(crate) fn insert(job: Job) -> Insert {
-    Insert { job, reuse_since: None }
+    Insert { job, reuse: None }
 }
 
 pub(crate) fn changing(changes: impl Into<Vec<Change>>) -> Unit {

@@ -63,6 +63,7 @@ faults! {
     units_alone: CommitsEachUnitAlone, by rule "feed::one_row_per_commit_with_its_changes_in_order" and model;
     pruned_open_jobs: PrunesOpenJobs, by rule "upkeep::a_prune_leaves_open_jobs_alone" and model;
     ignored_reuse: IgnoresReuse, by rule "reuse::the_newest_success_answers" and model;
+    ground_4_ignored_above: IgnoresAbove, by rule "reuse::ground_4_only_a_success_above_the_id_answers" and model;
     ignored_checks: IgnoresChecks, by rule "stages::a_check_wants_a_job_that_is_there_and_open" and model;
     old_params: KeepsOldParams, by rule "attempts::params_are_replaced_by_a_change" and model;
     stopping_at_a_refusal: StopsAtARefusal, by rule "commit::a_refused_unit_leaves_the_others_standing" and model;
@@ -73,6 +74,11 @@ faults! {
     pruned_young_records: PrunesYoungRecords, by rule "records::a_prune_takes_old_records_of_its_kind" and model;
     ignored_group_revs: IgnoresGroupRevs, by rule "groups::l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev" and model;
     ignored_joinable: IgnoresJoinable, by rule "groups::a_closed_group_refuses_members" and model;
+    ground_3_ignored_group_open: IgnoresGroupOpen, by rule "groups::ground_3_a_cancelled_or_ended_group_refuses_helpers" and model;
+    ground_3_forgotten_fails: ForgetsFails, by rule "groups::l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev" and model;
+    ground_13_ignored_group_filter: IgnoresGroupFilter, by rule "groups::ground_13_groups_are_found_by_tag_and_owner" and model;
+    ground_13_mixed_attempts: MixesAttempts, by rule "attempts::ground_13_attempts_of_many_jobs_come_in_the_order_asked" and model;
+    ground_13_forgotten_feed_end: FeedEndForgets, by rule "feed::ground_13_the_end_of_the_feed_is_known_after_a_prune";
     forgotten_groups: ForgetsGroups, by rule "groups::l21_the_jobs_of_a_group_are_found" and model;
     pruned_open_groups: PrunesOpenGroups, by rule "groups::an_open_group_is_not_removed" and model;
     kept_links: KeepsLinks, by rule "groups::links_are_kept_until_their_parent_has_ended" and model;

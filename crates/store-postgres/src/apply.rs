@@ -89,9 +89,9 @@ fn is_plain(unit: &Unit) -> bool {
         && groups.is_empty()
         && records.is_empty()
         && changes.iter().all(|change| !change.want_spec && key_place(&change.status.state) != KeyPlace::Next)
-        && inserts.iter().all(|insert| {
-            insert.reuse_since.is_none() && key_place(&insert.job.status.state) != KeyPlace::Next
-        })
+        && inserts
+            .iter()
+            .all(|insert| insert.reuse.is_none() && key_place(&insert.job.status.state) != KeyPlace::Next)
 }
 
 /// Whether every job is changed at most once.

@@ -1,7 +1,7 @@
 //! Groups with their members, and links between jobs.
 
 use jobhall_core::{Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, JobId, Key, Owner, Tag};
-use jobhall_store::{Link, Member};
+use jobhall_store::{GroupFilter, GroupPage, Link, Member};
 use tokio_postgres::Row;
 
 use crate::error::{PgError, damaged};
@@ -43,7 +43,8 @@ pub(crate) fn writing(groups: &[&Group]) -> Result<Step, PgError> {
     let step = step.with(groups.iter().map(|group| group.end.map(|end| end.at.as_ms())).collect::<Vec<_>>());
     let verdicts = groups.iter().map(|group| group.end.map(|end| end.verdict as i16));
     let step = step.with(verdicts.collect::<Vec<_>>()).with(counts);
-    Ok(step.with(groups.iter().map(|group| group.end.is_none().then_some(true)).collect::<Vec<_>>()))
+    let step = step.with(groups.iter().map(|group| group.end.is_none().then_some(true)).collect::<Vec<_>>());
+    Ok(step.with(groups.iter().map(|group| group.fails).collect::<Vec<_>>()))
 }
 
 fn numbers(counts: GroupCounts) -> [u64; 6] {
@@ -59,16 +60,22 @@ impl Reads<'_> {
         Ok(ids.iter().map(|&id| found.iter().find(|group| group.id == id).cloned()).collect())
     }
 
-    /// Groups, newest first.
+    /// Groups that match the filter, newest first.
     pub(crate) async fn groups_below(
         &self,
+        filter: &GroupFilter,
         before: Option<GroupId>,
         at_most: usize,
-        open: bool,
-    ) -> Result<Vec<Group>, PgError> {
-        let sql = if open { include_str!("sql/open_groups.sql") } else { include_str!("sql/group_page.sql") };
-        let step = Step::new(sql).with(before.map_or(i64::MAX, group_number)).with(limit(at_most));
-        self.0.ask(step).await?.iter().map(group).collect()
+    ) -> Result<GroupPage, PgError> {
+        let sql = match filter.open {
+            true => include_str!("sql/open_groups.sql"),
+            false => include_str!("sql/group_page.sql"),
+        };
+        let scan = filter.scan(at_most);
+        let step = Step::new(sql).with(before.map_or(i64::MAX, group_number)).with(limit(scan));
+        let found = self.0.ask(step).await?.iter().map(group).collect::<Result<Vec<_>, _>>()?;
+        let all = found.len() < scan;
+        Ok(GroupPage::cut(found, all, filter, at_most))
     }
 
     /// The jobs of a group.
@@ -124,6 +131,7 @@ pub(crate) fn group(found: &Row) -> Result<Group, PgError> {
         cancel: row::text_or_null(found, 8)?
             .map(|text| from_json::<Failure>("group's cancel", text))
             .transpose()?,
+        fails: get(found, 12)?,
         end: end(found)?,
     })
 }

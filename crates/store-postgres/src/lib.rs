@@ -39,11 +39,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, TypeName};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, Inbox, JobCounts,
-    JobFilter, JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter, RecordPage, Setting,
-    SettingKind, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, GroupFilter, GroupPage,
+    Inbox, JobCounts, JobFilter, JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter,
+    RecordPage, Setting, SettingKind, Store, StoreError, Unit,
 };
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -211,6 +211,24 @@ impl Store for Postgres {
         self.read(move |reads| Box::pin(async move { reads.attempts_of(id, skip, limit).await }))
     }
 
+    fn attempts_of_jobs(
+        &self,
+        ids: Vec<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Vec<PastAttempt>>, StoreError>> {
+        self.read(move |reads| {
+            let ids = ids.clone();
+            Box::pin(async move { reads.attempts_of_jobs(&ids, limit).await })
+        })
+    }
+
+    fn successes(&self, keys: Vec<(TypeName, Key)>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        self.read(move |reads| {
+            let keys = keys.clone();
+            Box::pin(async move { reads.successes(&keys).await })
+        })
+    }
+
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
         self.read(move |reads| Box::pin(async move { reads.open(after, limit).await }))
     }
@@ -256,11 +274,14 @@ impl Store for Postgres {
 
     fn group_page(
         &self,
+        filter: GroupFilter,
         before: Option<GroupId>,
         limit: usize,
-        open: bool,
-    ) -> Later<Result<Vec<Group>, StoreError>> {
-        self.read(move |reads| Box::pin(async move { reads.groups_below(before, limit, open).await }))
+    ) -> Later<Result<GroupPage, StoreError>> {
+        self.read(move |reads| {
+            let filter = filter.clone();
+            Box::pin(async move { reads.groups_below(&filter, before, limit).await })
+        })
     }
 
     fn members(
@@ -308,6 +329,10 @@ impl Store for Postgres {
 
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
         self.read(move |reads| Box::pin(async move { reads.feed_page(after, limit).await }))
+    }
+
+    fn feed_end(&self) -> Later<Result<u64, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.feed_end().await }))
     }
 
     fn may_lead(&self) -> bool {

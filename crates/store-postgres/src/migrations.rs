@@ -37,6 +37,7 @@ pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0010_at_most_once", sql: include_str!("migrations/0010_at_most_once.sql") },
     Migration { name: "0011_records", sql: include_str!("migrations/0011_records.sql") },
     Migration { name: "0012_progress", sql: include_str!("migrations/0012_progress.sql") },
+    Migration { name: "0013_group_fails", sql: include_str!("migrations/0013_group_fails.sql") },
 ];
 
 /// FNV-1a, 64 bits.

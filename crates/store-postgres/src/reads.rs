@@ -1,6 +1,6 @@
 //! The reads of the port. A read of several statements runs on one snapshot.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{
@@ -8,7 +8,7 @@ use jobhall_core::{
 };
 use jobhall_store::{
     AuditEntry, AuditRow, Block, CompletedPage, FeedPage, FeedRow, JobCount, JobCounts, JobFilter, JobPage,
-    Setting, SettingKind, unpack,
+    ReuseRange, Setting, SettingKind, unpack,
 };
 use tokio_postgres::Row;
 
@@ -53,6 +53,19 @@ pub(crate) fn reading(ids: impl IntoIterator<Item = JobId>) -> Step {
     Step::new(JOB).with(ids.into_iter().map(number).collect::<Vec<_>>())
 }
 
+/// The step that finds the newest success of each (type, key) in its range: its id, type and key.
+pub(crate) fn successes<'a>(wanted: impl Iterator<Item = (&'a TypeName, &'a Key, ReuseRange)>) -> Step {
+    let (mut types, mut keys, mut since, mut above) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (job_type, key, range) in wanted {
+        types.push(job_type.as_str());
+        keys.push(key.as_str());
+        since.push(range.since.as_ms());
+        above.push(range.above.map_or(0, number));
+    }
+    let step = Step::new(include_str!("sql/success_since.sql")).with(types).with(keys);
+    step.with(since).with(above)
+}
+
 impl Reads<'_> {
     /// The jobs with these ids, in the requested order.
     pub(crate) async fn jobs(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, PgError> {
@@ -72,6 +85,33 @@ impl Reads<'_> {
         let step = Step::new(include_str!("sql/attempts.sql")).with(number(id));
         let rows = self.0.ask(step.with(limit(at_most)).with(limit(skip))).await?;
         rows.iter().rev().map(row::attempt).collect()
+    }
+
+    /// The newest ended attempts of each of these jobs, oldest first.
+    pub(crate) async fn attempts_of_jobs(
+        &self,
+        ids: &[JobId],
+        at_most: usize,
+    ) -> Result<Vec<Vec<PastAttempt>>, PgError> {
+        let distinct: BTreeSet<i64> = ids.iter().copied().map(number).collect();
+        let step = Step::new(include_str!("sql/attempts_of_jobs.sql"));
+        let step = step.with(distinct.into_iter().collect::<Vec<_>>()).with(limit(at_most));
+        let mut found: HashMap<JobId, Vec<PastAttempt>> = HashMap::new();
+        for attempt in &self.0.ask(step).await? {
+            found.entry(row::job_id(attempt, 10)?).or_default().push(row::attempt(attempt)?);
+        }
+        Ok(ids.iter().map(|id| found.get(id).cloned().unwrap_or_default()).collect())
+    }
+
+    /// The newest success of each of these (type, key).
+    pub(crate) async fn successes(&self, keys: &[(TypeName, Key)]) -> Result<Vec<Option<Job>>, PgError> {
+        let any = ReuseRange::since(Time::EPOCH);
+        let rows = self.0.ask(successes(keys.iter().map(|(job_type, key)| (job_type, key, any)))).await?;
+        let ids = rows.iter().map(|found| row::job_id(found, 0)).collect::<Result<Vec<_>, _>>()?;
+        let jobs = self.jobs(&ids).await?.into_iter().flatten();
+        let of_key = |job: Job| Some(((job.spec.job_type.clone(), job.spec.key.clone()?), job));
+        let found: HashMap<(TypeName, Key), Job> = jobs.filter_map(of_key).collect();
+        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
     pub(crate) async fn all_blocks(&self) -> Result<Vec<Block>, PgError> {
@@ -207,6 +247,13 @@ impl Reads<'_> {
         let below = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
         let step = Step::new(include_str!("sql/audit.sql")).with(below).with(limit(at_most));
         self.0.ask(step).await?.iter().map(act).collect()
+    }
+
+    /// The number of the last feed row ever written.
+    pub(crate) async fn feed_end(&self) -> Result<u64, PgError> {
+        let rows = self.0.ask(Step::new(include_str!("sql/feed_end.sql"))).await?;
+        let last = rows.first().ok_or_else(|| damaged("meta", "feed_pruned_to is missing"))?;
+        Ok(get::<i64>(last, 0)?.cast_unsigned())
     }
 
     pub(crate) async fn feed_page(&self, after: u64, at_most: usize) -> Result<FeedPage, PgError> {

@@ -79,6 +79,7 @@ fn group(n: u64, end: bool) -> GroupWrite {
         retry_of: None,
         created_at: at(1),
         closed: end.is_some(),
+        fails: cancel.is_some(),
         cancel,
         end,
     };
@@ -138,7 +139,12 @@ fn assert_alike(one: &dyn Store, other: &dyn Store, last: u64) {
         };
     }
     alike!(jobs(ids.clone()), blocks(), settings(None), open_jobs(None, ALL), completed(None, ALL));
-    alike!(group_page(None, ALL, false), group_page(None, ALL, true), links(None, ALL), audit(None, ALL));
+    alike!(
+        group_page(GroupFilter::all(false), None, ALL),
+        group_page(GroupFilter::all(true), None, ALL),
+        links(None, ALL),
+        audit(None, ALL)
+    );
     for &n in &ids {
         alike!(attempts(n, 0, ALL), members(GroupId::of(n), None, ALL));
     }

@@ -44,7 +44,7 @@ fn end(job: &mut Job) -> Change {
 }
 
 fn inserting(jobs: &[Job]) -> Vec<Unit> {
-    let inserts = jobs.iter().map(|job| Insert { job: job.clone(), reuse_since: None }).collect();
+    let inserts = jobs.iter().map(|job| Insert { job: job.clone(), reuse: None }).collect();
     vec![Unit { inserts, ..Unit::default() }]
 }
 

@@ -14,10 +14,10 @@ mod stages;
 
 use std::sync::Arc;
 
-use jobhall_core::{Job, JobId, Time};
+use jobhall_core::{Job, JobId, Key, TypeName};
 use jobhall_store::{
-    AuditEntry, Change, Check, Committed, Conflict, Done, Insert, KeyPlace, News, Setting, SettingWrite,
-    StoredIdempotencyKey, Unit, key_place, pack,
+    AuditEntry, Change, Check, Committed, Conflict, Done, Insert, KeyPlace, News, ReuseRange, Setting,
+    SettingWrite, StoredIdempotencyKey, Unit, key_place, pack,
 };
 use rusqlite::Statement;
 
@@ -140,7 +140,10 @@ impl Writes<'_> {
                 Check::Joinable(id) if !self.is_joinable(*id)? => {
                     conflicts.push(Conflict::NotJoinable(*id));
                 }
-                Check::Open(_) | Check::Joinable(_) => {}
+                Check::GroupOpen(id) if !self.is_group_open(*id)? => {
+                    conflicts.push(Conflict::NotJoinable(*id));
+                }
+                Check::Open(_) | Check::Joinable(_) | Check::GroupOpen(_) => {}
             }
         }
         for (write, wanted) in unit.settings.iter().enumerate() {
@@ -218,9 +221,9 @@ impl Writes<'_> {
     }
 
     fn insert(&mut self, insert: &Insert) -> Result<Option<Conflict>, SqlError> {
-        let Insert { job, reuse_since } = insert;
-        if let Some(since) = reuse_since
-            && let Some(conflict) = self.reusable(job, *since)?
+        let Insert { job, reuse } = insert;
+        if let Some(range) = reuse
+            && let Some(conflict) = self.reusable(job, *range)?
         {
             return Ok(Some(conflict));
         }
@@ -262,15 +265,12 @@ impl Writes<'_> {
         Ok(())
     }
 
-    fn reusable(&mut self, job: &Job, since: Time) -> Result<Option<Conflict>, SqlError> {
+    fn reusable(&mut self, job: &Job, range: ReuseRange) -> Result<Option<Conflict>, SqlError> {
         let Some(key) = &job.spec.key else { return Ok(None) };
         if let Some(stored) = self.stored_job(job.id)? {
             return Ok(Some(Conflict::Stale { id: job.id, job: Some(stored) }));
         }
-        self.success_since.raw_bind_parameter(1, job.spec.job_type.as_str())?;
-        self.success_since.raw_bind_parameter(2, key.as_str())?;
-        self.success_since.raw_bind_parameter(3, since.as_ms())?;
-        match first_id(&mut self.success_since)? {
+        match success(&mut self.success_since, &job.spec.job_type, key, range)? {
             Some(id) => Ok(Some(Conflict::Reusable { id: job.id, job: self.known_job(id)? })),
             None => Ok(None),
         }
@@ -378,6 +378,20 @@ impl Writes<'_> {
         }
         Ok(specs)
     }
+}
+
+/// The newest success of a (type, key) in this range.
+pub(crate) fn success(
+    success_since: &mut Statement<'_>,
+    job_type: &TypeName,
+    key: &Key,
+    range: ReuseRange,
+) -> Result<Option<JobId>, SqlError> {
+    success_since.raw_bind_parameter(1, job_type.as_str())?;
+    success_since.raw_bind_parameter(2, key.as_str())?;
+    success_since.raw_bind_parameter(3, range.since.as_ms())?;
+    success_since.raw_bind_parameter(4, range.above.map_or(0, |id| id.get().cast_signed()))?;
+    first_id(success_since)
 }
 
 fn first_id(statement: &mut Statement<'_>) -> Result<Option<JobId>, SqlError> {

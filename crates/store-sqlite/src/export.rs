@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use jobhall_core::{GroupId, Job, JobId};
-use jobhall_store::{ExportChunk, Holdings, Marks, Record, StoreError, StoredIdempotencyKey};
+use jobhall_store::{ExportChunk, GroupFilter, Holdings, Marks, Record, StoreError, StoredIdempotencyKey};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
@@ -137,9 +137,9 @@ impl Export {
             Stage::Settings => (ExportChunk::Settings(reads.all_settings(None)?), Stage::Blocks),
             Stage::Blocks => (ExportChunk::Blocks(reads.all_blocks()?), Stage::Groups(None)),
             Stage::Groups(before) => {
-                let groups = reads.groups_below(*before, ROWS, false)?;
-                let next = groups.last().map_or(Stage::Jobs(0), |last| Stage::Groups(Some(last.id)));
-                (ExportChunk::Groups(groups), next)
+                let page = reads.groups_below(&GroupFilter::default(), *before, ROWS)?;
+                let next = page.next.map_or(Stage::Jobs(0), |next| Stage::Groups(Some(next)));
+                (ExportChunk::Groups(page.groups), next)
             }
             Stage::Jobs(after) => {
                 let jobs = self.jobs(*after)?;

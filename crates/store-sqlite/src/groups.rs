@@ -1,7 +1,7 @@
 //! Groups with their members, and links between jobs.
 
 use jobhall_core::{Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, JobId, Key, Owner, Tag};
-use jobhall_store::{Conflict, GroupWrite, Link, Member, Unit};
+use jobhall_store::{Conflict, GroupFilter, GroupPage, GroupWrite, Link, Member, Unit};
 use rusqlite::{Row, Statement};
 
 use crate::apply::run;
@@ -11,17 +11,30 @@ use crate::row::{self, from_json, to_json};
 use crate::spec;
 use crate::statements::{Reads, Writes};
 
+/// What the checks of a unit ask about a group.
+struct GroupStanding {
+    rev: u32,
+    closed: bool,
+    /// It has not ended and is not being cancelled.
+    open: bool,
+}
+
 impl Writes<'_> {
     /// Whether a group exists and accepts members.
     pub(crate) fn is_joinable(&mut self, id: GroupId) -> Result<bool, SqlError> {
-        Ok(self.group_standing(id)?.is_some_and(|(_, closed)| !closed))
+        Ok(self.group_standing(id)?.is_some_and(|standing| !standing.closed))
     }
 
-    fn group_standing(&mut self, id: GroupId) -> Result<Option<(u32, bool)>, SqlError> {
+    /// Whether a group exists, has not ended and is not being cancelled.
+    pub(crate) fn is_group_open(&mut self, id: GroupId) -> Result<bool, SqlError> {
+        Ok(self.group_standing(id)?.is_some_and(|standing| standing.open))
+    }
+
+    fn group_standing(&mut self, id: GroupId) -> Result<Option<GroupStanding>, SqlError> {
         self.group_rev.raw_bind_parameter(1, id.get().cast_signed())?;
         let mut rows = self.group_rev.raw_query();
         let Some(found) = rows.next()? else { return Ok(None) };
-        Ok(Some((found.get(0)?, found.get::<_, i64>(1)? != 0)))
+        Ok(Some(GroupStanding { rev: found.get(0)?, closed: found.get(1)?, open: found.get(2)? }))
     }
 
     /// The stored group, if its rev is not the expected one.
@@ -30,7 +43,7 @@ impl Writes<'_> {
         write: usize,
         wanted: &GroupWrite,
     ) -> Result<Option<Conflict>, SqlError> {
-        let rev = self.group_standing(wanted.group.id)?.map_or(0, |(rev, _)| rev);
+        let rev = self.group_standing(wanted.group.id)?.map_or(0, |standing| standing.rev);
         if rev == wanted.expected {
             return Ok(None);
         }
@@ -64,22 +77,24 @@ impl Reads<'_> {
         ids.iter().map(|&id| one(&mut self.group_row, id)).collect()
     }
 
-    /// Groups, newest first.
+    /// Groups that match the filter, newest first.
     pub(crate) fn groups_below(
         &mut self,
+        filter: &GroupFilter,
         before: Option<GroupId>,
         at_most: usize,
-        open: bool,
-    ) -> Result<Vec<Group>, SqlError> {
-        let statement = if open { &mut self.open_groups } else { &mut self.group_page };
+    ) -> Result<GroupPage, SqlError> {
+        let scan = filter.scan(at_most);
+        let statement = if filter.open { &mut self.open_groups } else { &mut self.group_page };
         statement.raw_bind_parameter(1, before.map_or(i64::MAX, |before| before.get().cast_signed()))?;
-        statement.raw_bind_parameter(2, limit(at_most))?;
+        statement.raw_bind_parameter(2, limit(scan))?;
         let mut rows = statement.raw_query();
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             found.push(group(row)?);
         }
-        Ok(found)
+        let all = found.len() < scan;
+        Ok(GroupPage::cut(found, all, filter, at_most))
     }
 
     /// The jobs of a group.
@@ -147,6 +162,7 @@ fn bind(to: &mut Statement<'_>, group: &Group) -> Result<(), SqlError> {
     to.raw_bind_parameter(11, group.end.map(|end| end.verdict as u8))?;
     to.raw_bind_parameter(12, group.end.map(|end| to_json(&numbers(end.counts))).transpose()?)?;
     to.raw_bind_parameter(13, group.end.is_none().then_some(1))?;
+    to.raw_bind_parameter(14, group.fails)?;
     Ok(())
 }
 
@@ -169,6 +185,7 @@ fn group(found: &Row<'_>) -> Result<Group, SqlError> {
         cancel: row::text_or_null(found, 8)?
             .map(|text| from_json::<Failure>("group's cancel", text))
             .transpose()?,
+        fails: found.get(12)?,
         end: end(found)?,
     })
 }

@@ -37,11 +37,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, TypeName};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, JobCounts, JobFilter,
-    JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter, RecordPage, Setting, SettingKind,
-    Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, GroupFilter, GroupPage,
+    JobCounts, JobFilter, JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter, RecordPage,
+    Setting, SettingKind, Store, StoreError, Unit,
 };
 use tokio::sync::oneshot;
 
@@ -164,6 +164,18 @@ impl Store for Sqlite {
         self.readers.read(move |reads| reads.attempts_of(id, skip, limit))
     }
 
+    fn attempts_of_jobs(
+        &self,
+        ids: Vec<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Vec<PastAttempt>>, StoreError>> {
+        self.readers.read(move |reads| reads.attempts_of_jobs(&ids, limit))
+    }
+
+    fn successes(&self, keys: Vec<(TypeName, Key)>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        self.readers.read(move |reads| reads.successes(&keys))
+    }
+
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
         self.readers.read(move |reads| reads.open(after, limit))
     }
@@ -200,11 +212,11 @@ impl Store for Sqlite {
 
     fn group_page(
         &self,
+        filter: GroupFilter,
         before: Option<GroupId>,
         limit: usize,
-        open: bool,
-    ) -> Later<Result<Vec<Group>, StoreError>> {
-        self.readers.read(move |reads| reads.groups_below(before, limit, open))
+    ) -> Later<Result<GroupPage, StoreError>> {
+        self.readers.read(move |reads| reads.groups_below(&filter, before, limit))
     }
 
     fn members(
@@ -243,5 +255,9 @@ impl Store for Sqlite {
 
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
         self.readers.read(move |reads| reads.feed_page(after, limit))
+    }
+
+    fn feed_end(&self) -> Later<Result<u64, StoreError>> {
+        self.readers.read(|reads| reads.feed_end())
     }
 }

@@ -36,6 +36,7 @@ pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0006_at_most_once", sql: include_str!("migrations/0006_at_most_once.sql") },
     Migration { name: "0007_records", sql: include_str!("migrations/0007_records.sql") },
     Migration { name: "0008_progress", sql: include_str!("migrations/0008_progress.sql") },
+    Migration { name: "0009_group_fails", sql: include_str!("migrations/0009_group_fails.sql") },
 ];
 
 /// Called before every statement of a migration; for tests.

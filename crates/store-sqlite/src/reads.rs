@@ -6,11 +6,12 @@ use jobhall_core::{
 };
 use jobhall_store::{
     AuditEntry, AuditRow, Block, CompletedPage, FeedPage, FeedRow, JobCount, JobCounts, JobFilter, JobPage,
-    Setting, SettingKind, unpack,
+    ReuseRange, Setting, SettingKind, unpack,
 };
 
 use rusqlite::Statement;
 
+use crate::apply::success;
 use crate::error::{SqlError, damaged};
 use crate::row;
 use crate::statements::Reads;
@@ -72,6 +73,25 @@ impl Reads<'_> {
             found.push(row::attempt(attempt)?);
         }
         found.reverse();
+        Ok(found)
+    }
+
+    /// The newest ended attempts of each of these jobs, oldest first.
+    pub(crate) fn attempts_of_jobs(
+        &mut self,
+        ids: &[JobId],
+        at_most: usize,
+    ) -> Result<Vec<Vec<PastAttempt>>, SqlError> {
+        ids.iter().map(|&id| self.attempts_of(id, 0, at_most)).collect()
+    }
+
+    /// The newest success of each of these (type, key).
+    pub(crate) fn successes(&mut self, keys: &[(TypeName, Key)]) -> Result<Vec<Option<Job>>, SqlError> {
+        let mut found = Vec::with_capacity(keys.len());
+        for (job_type, key) in keys {
+            let id = success(&mut self.success_since, job_type, key, ReuseRange::since(Time::EPOCH))?;
+            found.push(id.map(|id| self.one_job(id)).transpose()?.flatten());
+        }
         Ok(found)
     }
 
@@ -288,6 +308,13 @@ impl Reads<'_> {
             found.push(AuditRow { n: act.get::<_, i64>(0)?.cast_unsigned(), entry });
         }
         Ok(found)
+    }
+
+    /// The number of the last feed row ever written.
+    pub(crate) fn feed_end(&mut self) -> Result<u64, SqlError> {
+        let mut rows = self.feed_last.raw_query();
+        let last = rows.next()?.ok_or_else(|| damaged("meta", "feed_pruned_to is missing"))?;
+        Ok(last.get::<_, i64>(0)?.cast_unsigned())
     }
 
     pub(crate) fn feed_page(&mut self, after: u64, at_most: usize) -> Result<FeedPage, SqlError> {

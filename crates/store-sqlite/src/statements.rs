@@ -58,7 +58,7 @@ statements!(
 statements!(
     /// The statements of a reader.
     Reads:
-    job open_jobs attempts blocks select_completed count_completed next_id list list_key id_span settings group_row group_page open_groups members links feed
+    job open_jobs attempts blocks select_completed count_completed next_id list list_key id_span settings group_row group_page open_groups members links feed feed_last success_since
     record record_page record_page_group audit meta
 );
 
@@ -104,7 +104,7 @@ mod tests {
             ),
             (
                 include_str!("sql/success_since.sql"),
-                "SEARCH specs USING COVERING INDEX specs_key (type=? AND key=?)",
+                "SEARCH specs USING COVERING INDEX specs_key (type=? AND key=? AND rowid>?)",
             ),
             (sql!(open_jobs), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
             (sql!(list), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),

@@ -16,6 +16,7 @@ mod audit;
 mod error;
 mod export_chunk;
 mod feed;
+mod group_page;
 mod inbox;
 mod memory;
 mod record;
@@ -35,12 +36,13 @@ pub use audit::{AuditEntry, AuditRow};
 pub use error::{CommitError, StoreError};
 pub use export_chunk::{ExportChunk, Holdings, Marks};
 pub use feed::{FeedEntry, FeedPage, FeedRow, News, pack, unpack};
+pub use group_page::{GROUP_SCAN, GroupFilter, GroupPage};
 pub use inbox::{INBOX_SCOPE, Inbox, InboxRow};
 pub use memory::{Excerpt, Memory};
 pub use record::{RECORD_PAGE_BYTES, Record, RecordFilter, RecordGroup, RecordPage, RecordWrite};
 pub use unit::{
-    Change, Check, Committed, Conflict, Done, GroupWrite, Insert, KeyPlace, Link, Member, Setting,
-    SettingKind, SettingWrite, StoredIdempotencyKey, Unit, key_place,
+    Change, Check, Committed, Conflict, Done, GroupWrite, Insert, KeyPlace, Link, Member, ReuseRange,
+    Setting, SettingKind, SettingWrite, StoredIdempotencyKey, Unit, key_place,
 };
 
 /// An asynchronous result.
@@ -194,6 +196,17 @@ pub trait Store: Send + Sync + 'static {
     /// `skip`, oldest first.
     fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>>;
 
+    /// The newest ended attempts of each of these jobs in the requested order, at most `limit` of each, oldest first;
+    /// without the last one of a completed job.
+    fn attempts_of_jobs(
+        &self,
+        ids: Vec<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Vec<PastAttempt>>, StoreError>>;
+
+    /// The newest success of each of these (type, key), in the requested order.
+    fn successes(&self, keys: Vec<(TypeName, Key)>) -> Later<Result<Vec<Option<Job>>, StoreError>>;
+
     /// Open jobs in id order from the blocks, after `after`, at most `limit`.
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>>;
 
@@ -222,13 +235,14 @@ pub trait Store: Send + Sync + 'static {
     /// The groups with these ids, in the requested order; none for an unknown id.
     fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>>;
 
-    /// Groups, newest id first, below `before`, at most `limit`; only open groups if `open`.
+    /// Groups that match the filter, newest id first, below `before`, at most `limit`. A store bounds how many rows it
+    /// scans at once, so a page may be short although the list continues.
     fn group_page(
         &self,
+        filter: GroupFilter,
         before: Option<GroupId>,
         limit: usize,
-        open: bool,
-    ) -> Later<Result<Vec<Group>, StoreError>>;
+    ) -> Later<Result<GroupPage, StoreError>>;
 
     /// The jobs of a group in id order, after `after`, at most `limit`.
     fn members(
@@ -260,6 +274,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Feed rows after `after`, at most `limit`, and up to which number rows were pruned.
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>>;
+
+    /// The number of the last feed row ever written, whether it was pruned or not; 0 if there was none.
+    fn feed_end(&self) -> Later<Result<u64, StoreError>>;
 
     /// Whether this store may still write for the hall. If several nodes share the store, another node may lead by now;
     /// cached state is then no longer valid.

@@ -13,9 +13,9 @@ use jobhall_core::retention::Completed;
 use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, Submitted, Time, TypeName};
 
 use crate::{
-    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, FeedRow, JobCount,
-    JobCounts, JobFilter, JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter, RecordPage,
-    RemovedJob, Setting, SettingKind, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, FeedRow, GroupFilter,
+    GroupPage, JobCount, JobCounts, JobFilter, JobPage, Later, Link, Member, Prune, Pruned, Record,
+    RecordFilter, RecordPage, RemovedJob, ReuseRange, Setting, SettingKind, Store, StoreError, Unit,
 };
 
 pub use excerpt::Excerpt;
@@ -129,7 +129,7 @@ impl Memory {
 
     /// All groups, or the open ones, oldest first.
     pub fn groups_now(&self, open: bool) -> Vec<Group> {
-        let mut groups = self.tables().group_page(None, usize::MAX, open);
+        let mut groups = self.tables().group_page(&GroupFilter::all(open), None, usize::MAX).groups;
         groups.reverse();
         groups
     }
@@ -155,6 +155,10 @@ impl Memory {
 
     pub fn feed_now(&self, after: u64, limit: usize) -> FeedPage {
         self.tables().feed(after, limit)
+    }
+
+    pub fn feed_end_now(&self) -> u64 {
+        self.tables().feed_end()
     }
 }
 
@@ -287,9 +291,10 @@ impl Tables {
         JobCounts { counts: counts.collect(), next: self.above(Some(last)).next().map(|job| job.id) }
     }
 
-    fn group_page(&self, before: Option<GroupId>, limit: usize, open: bool) -> Vec<Group> {
+    fn group_page(&self, filter: &GroupFilter, before: Option<GroupId>, limit: usize) -> GroupPage {
         let older = self.groups.values().rev().filter(|group| before.is_none_or(|before| group.id < before));
-        older.filter(|group| !open || group.end.is_none()).take(limit).cloned().collect()
+        let shown = older.filter(|group| filter.shows(group)).cloned();
+        GroupPage::cut(shown.collect(), true, filter, limit)
     }
 
     fn members(&self, group: GroupId, after: Option<JobId>, limit: usize) -> Vec<Member> {
@@ -318,6 +323,10 @@ impl Tables {
         let shown = self.records.values().filter(|record| filter.shows(record));
         let later = shown.filter(|record| after.is_none_or(|after| record.key > *after));
         RecordPage::cut(later.cloned(), limit)
+    }
+
+    fn feed_end(&self) -> u64 {
+        self.feed.last().map_or(self.feed_pruned_to, |row| row.n)
     }
 
     fn feed(&self, after: u64, limit: usize) -> FeedPage {
@@ -359,6 +368,24 @@ impl Store for Memory {
         ready(Ok(past))
     }
 
+    fn attempts_of_jobs(
+        &self,
+        ids: Vec<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Vec<PastAttempt>>, StoreError>> {
+        let newest = |id: &JobId| {
+            let mut past = self.attempts_now(*id);
+            past.split_off(past.len().saturating_sub(limit))
+        };
+        ready(Ok(ids.iter().map(newest).collect()))
+    }
+
+    fn successes(&self, keys: Vec<KeyOf>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        let tables = self.tables();
+        let newest = |key: &KeyOf| tables.success(key, ReuseRange::since(Time::EPOCH));
+        ready(Ok(keys.iter().map(newest).collect()))
+    }
+
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
         ready(Ok(self.open_jobs_now(after, limit)))
     }
@@ -396,11 +423,11 @@ impl Store for Memory {
 
     fn group_page(
         &self,
+        filter: GroupFilter,
         before: Option<GroupId>,
         limit: usize,
-        open: bool,
-    ) -> Later<Result<Vec<Group>, StoreError>> {
-        ready(Ok(self.tables().group_page(before, limit, open)))
+    ) -> Later<Result<GroupPage, StoreError>> {
+        ready(Ok(self.tables().group_page(&filter, before, limit)))
     }
 
     fn members(
@@ -442,5 +469,9 @@ impl Store for Memory {
 
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
         ready(Ok(self.feed_now(after, limit)))
+    }
+
+    fn feed_end(&self) -> Later<Result<u64, StoreError>> {
+        ready(Ok(self.feed_end_now()))
     }
 }

@@ -45,12 +45,14 @@ impl Unit {
 }
 
 /// What must hold when the unit is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Check {
     /// The job exists and is not completed.
     Open(JobId),
     /// The group exists and accepts members.
     Joinable(GroupId),
+    /// The group exists, has not ended and is not being cancelled; it may be closed to members.
+    GroupOpen(GroupId),
 }
 
 /// A decided change of one stored job.
@@ -73,8 +75,34 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Insert {
     pub job: Job,
-    /// A success of the same (type, key) that ended at this time or later makes the insert unnecessary.
-    pub reuse_since: Option<Time>,
+    /// A success of the same (type, key) in this range makes the insert unnecessary.
+    pub reuse: Option<ReuseRange>,
+}
+
+/// Which successes of a key answer an insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReuseRange {
+    /// They ended at this time or later.
+    pub since: Time,
+    /// They have a higher id than this job.
+    pub above: Option<JobId>,
+}
+
+impl ReuseRange {
+    /// Successes that ended at this time or later.
+    pub fn since(since: Time) -> ReuseRange {
+        ReuseRange { since, above: None }
+    }
+
+    /// Successes with a higher id than this job.
+    pub fn above(id: JobId) -> ReuseRange {
+        ReuseRange { since: Time::EPOCH, above: Some(id) }
+    }
+
+    /// Whether this success is in the range.
+    pub fn contains(&self, success: &Job) -> bool {
+        success.status.state.ended_at() >= Some(self.since) && Some(success.id) > self.above
+    }
 }
 
 /// The place of a job on its (type, key).
@@ -225,7 +253,7 @@ pub enum Conflict {
     Stale { id: JobId, job: Option<Job> },
     /// A checked job is completed or does not exist.
     NotOpen(JobId),
-    /// A checked group accepts no members, or does not exist.
+    /// A checked group does not accept such jobs, or does not exist.
     NotJoinable(GroupId),
     /// The place on the key is taken.
     KeyHeld {

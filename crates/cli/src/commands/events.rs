@@ -66,10 +66,13 @@ fn print(context: &Context, event: &Event) -> Outcome<()> {
     context.output.each(&Line { id: &event.id, event: &event.name, data })
 }
 
-/// A change of a job as text; any other event unchanged.
+/// A change of a job or group as text; any other event unchanged.
 fn told(event: &Event) -> String {
     match serde_json::from_str::<jobhall_protocol::Change>(&event.data) {
-        Ok(change) => format!("{:>10}  job {}  {}", event.id, change.id, state::text(&clean(&change.state))),
+        Ok(change) => {
+            let (kind, state) = (clean(&event.name), state::text(&clean(&change.state)));
+            format!("{:>10}  {kind} {}  {state}", event.id, change.id)
+        }
         Err(_) => format!("{:>10}  {}  {}", event.id, clean(&event.name), clean(&event.data)),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jobhall_client::{Client, ClientError};
-use jobhall_protocol::{Cancel, Code, CreateGroup, Group, Span};
+use jobhall_protocol::{CancelGroup, Code, CreateGroup, Group, Span};
 
 use crate::commands::job::{Duplicate, batches, duplicate, random_key};
 use crate::commands::until_interrupted;
@@ -29,8 +29,16 @@ pub enum GroupCommand {
     /// Create a group, with jobs from a file or empty
     Create(CreateArgs),
     /// List groups, newest first
-    #[command(after_help = "Example:\n  jobhall group list --limit 10")]
+    #[command(
+        after_help = "Examples:\n  jobhall group list --limit 10\n  jobhall group list --tag main --owner ci"
+    )]
     List {
+        /// Only groups with this tag
+        #[arg(long, value_name = "TAG")]
+        tag: Option<String>,
+        /// Only groups of this owner
+        #[arg(long, value_name = "NAME")]
+        owner: Option<String>,
         /// Maximum number of entries
         #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=500))]
         limit: u32,
@@ -48,13 +56,18 @@ pub enum GroupCommand {
         id: u64,
     },
     /// Cancel all jobs of a group
-    #[command(after_help = "Example:\n  jobhall group cancel 17 --reason 'wrong input'")]
+    #[command(
+        after_help = "Examples:\n  jobhall group cancel 17 --reason 'wrong input'\n  jobhall group cancel 17 --fail --reason 'too many failures'"
+    )]
     Cancel {
         /// The group
         id: u64,
         /// Reason, shown in the errors of the jobs
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
+        /// Stop it as failed: the group ends as failed and not as cancelled
+        #[arg(long)]
+        fail: bool,
     },
     /// Create a new group from the failed jobs of an ended one
     #[command(after_help = "Examples:\n  jobhall group retry 17\n  jobhall group retry 17 --wait")]
@@ -114,18 +127,20 @@ pub async fn run(context: &Context, command: &GroupCommand) -> Outcome {
     let client = context.client()?;
     let group = match command {
         GroupCommand::Create(args) => return create(context, &client, args).await,
-        GroupCommand::List { limit } => return list(context, &client, *limit).await,
+        GroupCommand::List { tag, owner, limit } => {
+            return list(context, &client, tag.as_deref(), owner.as_deref(), *limit).await;
+        }
         GroupCommand::Wait { id, timeout } => return wait(context, &client, *id, *timeout).await,
         GroupCommand::Retry { id, wait } => return retry(context, &client, *id, *wait).await,
         GroupCommand::Show { id } => client.group(*id).await.map_err(unseen)?,
         GroupCommand::Close { id } => client.close_group(*id).await.map_err(unseen)?,
-        GroupCommand::Cancel { id, reason } => {
+        GroupCommand::Cancel { id, reason, fail } => {
             let error = reason.clone().map(|reason| jobhall_protocol::Failure {
                 reason,
                 explanation: String::new(),
                 data: None,
             });
-            client.cancel_group(*id, &Cancel { error }).await.map_err(unseen)?
+            client.cancel_group(*id, &CancelGroup { error, fails: *fail }).await.map_err(unseen)?
         }
     };
     context.output.one(&group, || told(&group, now_ms()))?;
@@ -155,13 +170,38 @@ async fn create(context: &Context, client: &Client, args: &CreateArgs) -> Outcom
     refused.map_or(Ok(Exit::Ok), Err)
 }
 
-async fn list(context: &Context, client: &Client, limit: u32) -> Outcome {
-    let groups = client.groups(limit, None).await?.items;
-    if groups.is_empty() {
+async fn list(
+    context: &Context,
+    client: &Client,
+    tag: Option<&str>,
+    owner: Option<&str>,
+    limit: u32,
+) -> Outcome {
+    let groups = first_groups(client, tag, owner, limit).await?;
+    if groups.is_empty() && tag.is_none() && owner.is_none() {
         context.output.say("no groups yet; create one with `jobhall group create`");
     }
     context.output.list(&groups, || table(&groups, now_ms()))?;
     Ok(Exit::Ok)
+}
+
+/// The newest of the groups with this tag and owner. A page of them may be short although there are more.
+async fn first_groups(
+    client: &Client,
+    tag: Option<&str>,
+    owner: Option<&str>,
+    limit: u32,
+) -> Outcome<Vec<Group>> {
+    let (mut groups, mut cursor) = (Vec::new(), None);
+    loop {
+        let left = limit - u32::try_from(groups.len()).unwrap_or(limit);
+        let page = client.groups(tag, owner, left, cursor.as_deref()).await?;
+        groups.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() || groups.len() >= limit as usize {
+            return Ok(groups);
+        }
+    }
 }
 
 async fn retry(context: &Context, client: &Client, id: u64, waits: bool) -> Outcome {

@@ -76,8 +76,13 @@ fn note(job: &Job, now_ms: i64) -> String {
     let due = (waits && job.run_at.0.as_ms() > now_ms).then(|| format!("runs {}", age(job.run_at, now_ms)));
     let error = job.error.as_ref().map(why);
     let long = job.longer_than_expected.then(|| "longer than expected".to_owned());
-    let progress = job.progress.first().map(measure);
+    let progress = job.progress.iter().find(|indicator| !is_complete(indicator)).map(measure);
     [held, due, progress, long, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// Whether an indicator has reached its total.
+fn is_complete(indicator: &Indicator) -> bool {
+    indicator.total.is_some_and(|total| indicator.step >= total)
 }
 
 fn measure(indicator: &Indicator) -> String {
@@ -273,6 +278,19 @@ mod tests {
         assert_eq!(note(&job, now), "runs in 5s; exit 1: no\nspace");
         let text = jobs(&[job], now).render(None);
         assert!(text.contains("runs in 5s; exit 1: no space"), "{text}");
+    }
+
+    #[test]
+    fn ground_14_a_list_shows_the_first_measure_that_has_not_reached_its_total() {
+        let mut job = sample("running", &[]);
+        let measure =
+            |step, total| Indicator { name: format!("{step}"), step, total, message: "files".to_owned() };
+        job.progress = vec![measure(5, Some(5)), measure(9, Some(4)), measure(2, Some(3)), measure(1, None)];
+        assert_eq!(note(&job, 0), "2/3 files");
+        job.progress.remove(2);
+        assert_eq!(note(&job, 0), "1 files");
+        job.progress.truncate(2);
+        assert_eq!(note(&job, 0), "");
     }
 
     #[test]

@@ -417,3 +417,32 @@ async fn frames_are_taken_up_where_they_broke() {
     );
     assert!(requests[0].contains("accept: application/x-ndjson\r\n"), "{requests:?}");
 }
+
+#[tokio::test]
+async fn ground_3_a_followed_group_is_read_once_and_again_at_its_end() {
+    let group = |state: &str, completed_at: &str| {
+        let counts =
+            r#"{"total":1,"pending":0,"active":1,"succeeded":0,"failed":0,"crashed":0,"cancelled":0}"#;
+        let at = r#""2026-11-15T09:43:00.250Z""#;
+        let text = format!(
+            r#"{{"id":7,"name":null,"owner":null,"tags":[],"state":"{state}","closed":true,
+            "cancel_requested":false,"counts":{counts},"retry_of":null,"created_at":{at},
+            "completed_at":{completed_at}}}"#
+        );
+        answer(200, &text)
+    };
+    let progress = "event: progress\ndata: {\"id\":8,\"progress\":[]}\n\n";
+    let end = "event: group\ndata: {\"id\":7,\"state\":\"succeeded\"}\n\n";
+    let stream = format!("retry: 2000\nid: 3\n\n{progress}{end}");
+    let ended = group("succeeded", r#""2026-11-15T09:44:00.250Z""#);
+    let answers = vec![answer_with(200, &[EVENTS], &stream), group("running", "null"), ended];
+    let server = Server::start(answers).await;
+    let mut follow = client(&server).follow_group(7);
+    assert_eq!(follow.next().await.unwrap().unwrap().state, "running");
+    assert_eq!(follow.next().await.unwrap().unwrap().state, "succeeded");
+    assert!(follow.next().await.unwrap().is_none());
+    let requests: Vec<_> =
+        server.requests().iter().map(|request| request.lines().next().unwrap_or("").to_owned()).collect();
+    let read = "GET /api/v1/groups/7 HTTP/1.1".to_owned();
+    assert_eq!(requests, ["GET /api/v1/events?group=7 HTTP/1.1".to_owned(), read.clone(), read]);
+}

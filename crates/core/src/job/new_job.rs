@@ -1,6 +1,6 @@
 //! A job to be submitted, its defaults, and the [`JobSpec`] that it becomes.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{GroupId, JobId};
 use crate::job::JobSpec;
@@ -26,6 +26,40 @@ pub enum OnDuplicate {
     Supersede,
     /// Run again with these params when that job has ended.
     RunAgain,
+}
+
+/// Which success of the same (type, key) is returned instead of a new job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Reuse {
+    /// One that is at most this many milliseconds old; limited by the type's reuse window.
+    #[serde(rename = "max_age_ms")]
+    MaxAge(u64),
+    /// One with a higher id than this job.
+    #[serde(serialize_with = "write_id", deserialize_with = "read_id")]
+    Above(JobId),
+}
+
+fn write_id<S: Serializer>(id: &JobId, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(id.get())
+}
+
+fn read_id<'de, D: Deserializer<'de>>(from: D) -> Result<JobId, D::Error> {
+    JobId::new(u64::deserialize(from)?).map_err(serde::de::Error::custom)
+}
+
+/// Reads the stored form: until version 0.1.0 it was the maximum age alone.
+fn stored_reuse<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Reuse>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        MaxAge(u64),
+        Reuse(Reuse),
+    }
+    Ok(Option::deserialize(from)?.map(|stored| match stored {
+        Stored::MaxAge(ms) => Reuse::MaxAge(ms),
+        Stored::Reuse(reuse) => reuse,
+    }))
 }
 
 /// A dependency of a job.
@@ -94,8 +128,9 @@ pub struct NewJob {
     pub retry: Option<RetryPolicy>,
     /// What to do if a live job has the same key.
     pub on_duplicate: OnDuplicate,
-    /// A success at most this old is returned instead; limited by the type's reuse window.
-    pub reuse_max_age_ms: Option<u64>,
+    /// Which success is returned instead, if there is one.
+    #[serde(default, alias = "reuse_max_age_ms", deserialize_with = "stored_reuse")]
+    pub reuse: Option<Reuse>,
     /// The queues that the caller may access: a job in another queue is neither returned nor changed.
     #[serde(skip)]
     pub scope: Scope,
@@ -132,7 +167,7 @@ impl NewJob {
             run_at: None,
             retry: None,
             on_duplicate: OnDuplicate::default(),
-            reuse_max_age_ms: None,
+            reuse: None,
             scope: Scope::default(),
             retry_of: None,
             schedule: None,
@@ -239,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stored_form_is_that_of_version_0_1_0() {
+    fn the_stored_form_of_version_0_1_0_is_read() {
         let job: NewJob = serde_json::from_str(STORED).unwrap();
         let retry =
             RetryPolicy { max_attempts: 2, backoff: Backoff::Constant { ms: 1_000 }, ..RetryPolicy::named() };
@@ -259,7 +294,23 @@ mod tests {
             ..NewJob::new(job_type())
         };
         assert_eq!(job, expected);
-        assert_eq!(serde_json::to_string(&job).unwrap(), STORED);
+        let stored = STORED.replace("reuse_max_age_ms", "reuse");
+        assert_eq!(serde_json::to_string(&job).unwrap(), stored);
+    }
+
+    #[test]
+    fn ground_4_the_stored_form_of_reuse_is_read_as_it_was_and_as_it_is() {
+        let read = |reuse: &str| {
+            let stored = STORED.replace(r#""reuse_max_age_ms":null"#, reuse);
+            serde_json::from_str::<NewJob>(&stored).map(|job| job.reuse)
+        };
+        assert_eq!(read(r#""reuse_max_age_ms":60000"#).unwrap(), Some(Reuse::MaxAge(60_000)));
+        for reuse in [None, Some(Reuse::MaxAge(60_000)), Some(Reuse::Above(id(17)))] {
+            let written = serde_json::to_string(&reuse).unwrap();
+            assert_eq!(read(&format!(r#""reuse":{written}"#)).unwrap(), reuse, "{written}");
+        }
+        assert_eq!(serde_json::to_string(&Reuse::Above(id(17))).unwrap(), r#"{"above":17}"#);
+        assert!(read(r#""reuse":{"above":0}"#).is_err() && read(r#""reuse":{"below":1}"#).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Group methods of the engine: open groups are requested from the kernel, ended ones are read from the store.
 
 use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Submitted, Time};
-use jobhall_store::{Member, Store, StoreError};
+use jobhall_store::{GroupFilter, Member, Store, StoreError};
 
 use super::Engine;
 use jobhall_kernel::{
@@ -42,13 +42,19 @@ impl Engine {
         }
     }
 
-    /// Cancels all jobs of a group. A group that was cancelled stays so.
-    pub async fn cancel_group(&self, id: GroupId, failure: Failure) -> Result<ShownGroup, Rejected> {
-        match self.ask_group(move |to| HallRequest::CancelGroup { id, failure, to }).await {
+    /// Cancels all jobs of a group; it ends as failed if `fails`. A group that was stopped in this way stays so.
+    pub async fn cancel_group(
+        &self,
+        id: GroupId,
+        failure: Failure,
+        fails: bool,
+    ) -> Result<ShownGroup, Rejected> {
+        match self.ask_group(move |to| HallRequest::CancelGroup { id, failure, fails, to }).await {
             Err(Rejected::NoSuchGroup(_)) => {
                 let shown = self.ended_group(id).await?;
-                let cancelled = shown.group.end.is_some_and(|end| end.verdict == GroupVerdict::Cancelled);
-                if cancelled { Ok(shown) } else { Err(Rejected::GroupEnded(id)) }
+                let wanted = if fails { GroupVerdict::Failed } else { GroupVerdict::Cancelled };
+                let stopped = shown.group.end.is_some_and(|end| end.verdict == wanted);
+                if stopped { Ok(shown) } else { Err(Rejected::GroupEnded(id)) }
             }
             answer => answer,
         }
@@ -61,21 +67,22 @@ impl Engine {
         Ok(created.id)
     }
 
-    /// Groups, newest first, below this one.
+    /// Groups that match the filter, newest first, below this one, and where the list continues.
     pub async fn group_page(
         &self,
+        filter: GroupFilter,
         before: Option<GroupId>,
         limit: usize,
-    ) -> Result<Vec<ShownGroup>, Rejected> {
-        let page = self.store.group_page(before, limit, false).await.map_err(|error| unreadable(&error))?;
-        let mut shown = Vec::with_capacity(page.len());
-        for group in page {
+    ) -> Result<(Vec<ShownGroup>, Option<GroupId>), Rejected> {
+        let page = self.store.group_page(filter, before, limit).await.map_err(|error| unreadable(&error))?;
+        let mut shown = Vec::with_capacity(page.groups.len());
+        for group in page.groups {
             shown.push(match group.end {
                 Some(_) => ShownGroup::new(group, GroupCounts::default()),
                 None => self.group(group.id).await?,
             });
         }
-        Ok(shown)
+        Ok((shown, page.next))
     }
 
     /// The kernel knows only open groups; a group that has ended is closed to new jobs, not unknown.
@@ -109,13 +116,15 @@ fn unreadable(error: &StoreError) -> Rejected {
 pub(super) async fn restore(store: &dyn Store, kernel: &mut Kernel) -> Result<(), StoreError> {
     let mut before = None;
     loop {
-        let page = store.group_page(before, GROUPS, true).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        before = Some(last.id);
-        for group in page {
+        let page = store.group_page(GroupFilter::all(true), before, GROUPS).await?;
+        for group in page.groups {
             let members = members(store, group.id).await?;
             kernel.restore_group(group, &members);
         }
+        if page.next.is_none() {
+            return Ok(());
+        }
+        before = page.next;
     }
 }
 
@@ -139,19 +148,19 @@ async fn members(store: &dyn Store, id: GroupId) -> Result<Vec<Member>, StoreErr
     }
 }
 
-/// Of a page of groups: those that ended before this time and have no job left, and the last of the page.
+/// Of a page of groups: those that ended before this time and have no job left, and where the list continues.
 pub(super) async fn emptied(
     store: &dyn Store,
     before: Option<GroupId>,
     ended_before: Time,
     limit: usize,
 ) -> Result<(Vec<GroupId>, Option<GroupId>), StoreError> {
-    let page = store.group_page(before, limit, false).await?;
-    let (mut empty, last) = (Vec::new(), page.last().map(|group| group.id));
-    for group in page.into_iter().filter(|group| group.ended_before(ended_before)) {
+    let page = store.group_page(GroupFilter::default(), before, limit).await?;
+    let mut empty = Vec::new();
+    for group in page.groups.into_iter().filter(|group| group.ended_before(ended_before)) {
         if store.members(group.id, None, 1).await?.is_empty() {
             empty.push(group.id);
         }
     }
-    Ok((empty, last))
+    Ok((empty, page.next))
 }

@@ -69,7 +69,7 @@ mod tests {
         let retry = RetryPolicy { max_attempts: 50, backoff: Backoff::Constant { ms: 0 }, ..plain.retry };
         let spec = JobSpec { avoid, retry, ..plain };
         let job = Job { id, spec: Arc::new(spec), status: JobStatus::queued(Time::EPOCH, Time::EPOCH) };
-        store.commit_now(vec![Unit { inserts: vec![Insert { job, reuse_since: None }], ..Unit::default() }]);
+        store.commit_now(vec![Unit { inserts: vec![Insert { job, reuse: None }], ..Unit::default() }]);
         (1..=attempts).for_each(|claim| fail(&store, id, claim, &retry));
         let (job, past) = read(&store, id).await.unwrap();
         assert!(job.is_some());

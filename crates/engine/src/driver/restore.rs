@@ -116,7 +116,7 @@ mod tests {
     /// A store with these open jobs.
     fn store(ids: impl Iterator<Item = u64>) -> Arc<dyn Store> {
         let memory = Memory::new();
-        let inserts: Vec<_> = ids.map(|n| Insert { job: job(n), reuse_since: None }).collect();
+        let inserts: Vec<_> = ids.map(|n| Insert { job: job(n), reuse: None }).collect();
         memory.take_block_now(inserts.last().unwrap().job.id.get());
         memory.commit_now(vec![Unit { inserts, ..Unit::default() }]);
         Arc::new(memory)

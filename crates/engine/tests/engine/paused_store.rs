@@ -2,11 +2,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, TypeName};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, JobCounts, JobFilter,
-    JobPage, Later, Link, Member, Memory, Prune, Pruned, Record, RecordFilter, RecordPage, Setting,
-    SettingKind, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, GroupFilter, GroupPage,
+    JobCounts, JobFilter, JobPage, Later, Link, Member, Memory, Prune, Pruned, Record, RecordFilter,
+    RecordPage, Setting, SettingKind, Store, StoreError, Unit,
 };
 use tokio::sync::Semaphore;
 
@@ -76,6 +76,18 @@ impl Store for PausedStore {
     fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>> {
         self.memory.attempts(id, skip, limit)
     }
+    fn attempts_of_jobs(
+        &self,
+        ids: Vec<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Vec<PastAttempt>>, StoreError>> {
+        self.memory.attempts_of_jobs(ids, limit)
+    }
+
+    fn successes(&self, keys: Vec<(TypeName, Key)>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        self.memory.successes(keys)
+    }
+
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
         self.memory.open_jobs(after, limit)
     }
@@ -107,11 +119,11 @@ impl Store for PausedStore {
     }
     fn group_page(
         &self,
+        filter: GroupFilter,
         before: Option<GroupId>,
         limit: usize,
-        open: bool,
-    ) -> Later<Result<Vec<Group>, StoreError>> {
-        self.memory.group_page(before, limit, open)
+    ) -> Later<Result<GroupPage, StoreError>> {
+        self.memory.group_page(filter, before, limit)
     }
     fn members(
         &self,
@@ -143,5 +155,9 @@ impl Store for PausedStore {
     }
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
         self.memory.feed(after, limit)
+    }
+
+    fn feed_end(&self) -> Later<Result<u64, StoreError>> {
+        self.memory.feed_end()
     }
 }

@@ -313,7 +313,7 @@ pub enum Rejected {
     /// There is no such group.
     #[error("there is no group {0}")]
     NoSuchGroup(GroupId),
-    /// The group accepts no more members.
+    /// The group accepts no such job: it is closed to members, or it is cancelled or has ended.
     #[error("group {0} is closed: it takes no more jobs")]
     GroupClosed(GroupId),
     /// The group has ended, so the request is no longer possible.
@@ -448,6 +448,7 @@ fn how_word(how: Dependency) -> &'static str {
         Dependency::Met => "succeeded",
         Dependency::Failed => "failed",
         Dependency::Cancelled => "cancelled",
+        Dependency::Removed => "removed",
     }
 }
 

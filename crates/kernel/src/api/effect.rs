@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{AttemptId, JobId, JobSpec, LeaseId, StateName};
+use jobhall_core::{AttemptId, GroupId, GroupState, JobId, JobSpec, LeaseId, StateName};
 
 use crate::api::answer::TypedAnswer;
 
@@ -65,6 +65,10 @@ pub enum Effect {
     SessionEnded(SessionId),
     /// A live attempt has changed; its state may not be stored yet.
     Live(JobId, StateName),
+    /// A live attempt has reported progress.
+    Progress(JobId),
+    /// A group has ended, which is stored.
+    GroupEnded(GroupId, GroupState),
     /// The kernel cannot continue.
     Stop(String),
 }

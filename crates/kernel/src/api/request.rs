@@ -308,6 +308,8 @@ requests! {
             id: GroupId,
             /// The reason, which becomes the error of its jobs.
             failure: Failure,
+            /// Whether it is stopped as failed, whatever becomes of its members.
+            fails: bool,
         } -> Box<ShownGroup>,
         /// Create a new group from the failed members of an ended one.
         RetryGroup() {

@@ -82,6 +82,7 @@ impl Kernel {
         let decision = transition(&entry.status.get(), event, self.env.wall());
         if decision.is_ok() && !news.is_empty() {
             merge(self.jobs.progress_mut(id), news);
+            self.effect(Effect::Progress(id));
         }
         match decision {
             Ok(Decision::Step(step)) if stored_first => self.send_step(task, *step, Then::Start(to)),

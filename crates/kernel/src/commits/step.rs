@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Decision, Event, Job, JobId, JobSpec, JobStatus, NewJob, Reason, StateName, Step, transition,
+    Decision, Dependency, Event, Job, JobId, JobSpec, JobStatus, NewJob, Reason, StateName, Step, transition,
 };
 use jobhall_store::{Change, Insert, Unit};
 
@@ -84,7 +84,7 @@ impl Kernel {
             let expected = self.jobs.get(*next).map_or(0, |entry| entry.stored_rev);
             changes.push(change(*next, expected, status.clone()));
         }
-        let inserts = follow_up.iter().map(|job| Insert { job: job.clone(), reuse_since: None }).collect();
+        let inserts = follow_up.iter().map(|job| Insert { job: job.clone(), reuse: None }).collect();
         self.make_busy(id, Busy::Unit);
         if let Some((next, _)) = &released {
             self.make_busy(*next, Busy::Unit);
@@ -255,7 +255,7 @@ impl Kernel {
                 if self.take_out(id).is_some() {
                     self.let_go(id);
                     self.relations.cascade_over(id);
-                    self.dependency_ended(id, StateName::Succeeded);
+                    self.dependency_ended(id, Some(Dependency::Removed));
                 }
             }
         }

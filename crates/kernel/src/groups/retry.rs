@@ -123,6 +123,7 @@ impl Kernel {
             created_at,
             closed: false,
             cancel: None,
+            fails: false,
             end: None,
             ..old
         };

@@ -1,6 +1,6 @@
 //! Loading open jobs into the kernel's memory and removing them.
 
-use jobhall_core::{Job, JobId, JobStatus, PastAttempt, State};
+use jobhall_core::{Dependency, Job, JobId, JobStatus, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::api::answer::Rejected;
@@ -117,6 +117,7 @@ impl Kernel {
         let id = job.id;
         let (class, queue) = self.board.enter_job(&job.spec);
         self.fleet.note_copy(id, &job.spec);
+        self.relations.inputs.add(id, &job.spec.after);
         let counted = job.status.name(self.env.wall());
         self.board.queues_mut().step(queue, None, Some(counted));
         if let Some(holder) = behind(&job.status.state) {
@@ -217,6 +218,7 @@ impl Kernel {
         self.unplace(id);
         let mut entry = self.jobs.open.remove(id)?;
         self.fleet.forget_avoids(id);
+        self.relations.inputs.release(id);
         self.forget_limits(id, entry.set_share(Shared::Free), entry.taken);
         self.board.queues_mut().step(entry.queue, Some(entry.counted), None);
         if let Some(part) = entry.member() {
@@ -325,7 +327,7 @@ impl Kernel {
         }
         self.ids.ended(id);
         self.relations.cascade_over(id);
-        self.dependency_ended(id, entry.status.state().name());
+        self.dependency_ended(id, Dependency::of(entry.status.state().name()));
         self.jobs.forget_progress(id);
         self.let_go(id);
         self.wait_lost(id, entry.status.claim());

@@ -8,8 +8,8 @@ use crate::jobs::load::storage;
 use crate::kernel::{Kernel, StoreRequest};
 
 impl Kernel {
-    /// Open jobs are skipped here, and again by the store. So are jobs whose end was not propagated to all dependents
-    /// yet, and sub-jobs that an open parent may ask for.
+    /// Open jobs are skipped here, and again by the store. So are jobs that open jobs come after, and sub-jobs that an
+    /// open parent may ask for.
     pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket<u64>) {
         let over = |id: &JobId| {
             !self.jobs.contains(*id) && !self.relations.needs(*id) && !self.relations.is_wanted(*id)
@@ -18,6 +18,7 @@ impl Kernel {
         if gone.is_empty() {
             return self.answer(ticket, Ok(0));
         }
+        self.relations.inputs.remove(&gone);
         self.want(StoreRequest::Remove(ticket, gone));
     }
 
@@ -28,6 +29,7 @@ impl Kernel {
         ids: &[JobId],
         result: Result<Pruned, CommitError>,
     ) {
+        self.relations.inputs.removed(ids);
         let pruned = match result {
             Ok(pruned) => pruned,
             Err(error) => {

@@ -1,13 +1,18 @@
 //! Showing a job: the stored row, combined with the kernel's state of a live attempt. Its ended attempts are not read,
 //! because most requests for a job only check something.
 
-use jobhall_core::Job;
+use jobhall_core::{Indicator, Job, JobId};
 
 use crate::api::answer::{Rejected, Shown};
 use crate::api::ticket::Ticket;
 use crate::kernel::{JobTask, Kernel};
 
 impl Kernel {
+    /// The latest progress of a live attempt.
+    pub fn progress(&self, id: JobId) -> Option<&[Indicator]> {
+        self.jobs.progress(id).map(Vec::as_slice)
+    }
+
     pub(crate) fn show(&mut self, task: &JobTask, to: Ticket<Box<Shown>>) {
         let id = task.id;
         if let Some(entry) = self.jobs.get(id) {

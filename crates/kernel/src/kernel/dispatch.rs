@@ -218,9 +218,11 @@ impl Kernel {
         match request {
             HallRequest::Submit { submit, to } => self.submit(submit, to),
             HallRequest::CreateGroup { group, submit, to } => self.create_group(group, submit, to),
-            HallRequest::CloseGroup { id, to } => self.change_group(GroupChange { id, cancel: None, to }),
-            HallRequest::CancelGroup { id, failure, to } => {
-                self.change_group(GroupChange { id, cancel: Some(failure), to });
+            HallRequest::CloseGroup { id, to } => {
+                self.change_group(GroupChange { id, cancel: None, fails: false, to });
+            }
+            HallRequest::CancelGroup { id, failure, fails, to } => {
+                self.change_group(GroupChange { id, cancel: Some(failure), fails, to });
             }
             HallRequest::RetryGroup { id, name, to } => self.retry_group(id, name, to),
             HallRequest::ShowGroup { id, to } => {

@@ -130,10 +130,10 @@ impl Entry {
 }
 
 impl Relations {
-    /// A job has ended: queues the end for its dependents.
-    pub fn dependency_ended(&mut self, id: JobId, state: StateName) {
+    /// A job has ended in this way, if it has: queues the end for its dependents.
+    pub fn dependency_ended(&mut self, id: JobId, how: Option<Dependency>) {
         self.dependencies.forget(id);
-        let Some(how) = Dependency::of(state) else { return };
+        let Some(how) = how else { return };
         let Some(dependents) = self.dependencies.dependents.remove(&id) else { return };
         self.cascade.because_of(id);
         self.dependencies.ended.push_back(Ended { id, how, dependents: dependents.into_iter() });
@@ -216,21 +216,21 @@ impl Kernel {
         self.commits.read_jobs(number, ids.clone(), JobsRead::Ends(ids));
     }
 
-    /// Processes how jobs ended that others still depend on. A job that was removed had ended; nothing more is known.
+    /// Processes how jobs ended that others still depend on.
     pub(crate) fn ends_read(&mut self, ids: Vec<JobId>, found: Result<Vec<Option<Job>>, StoreError>) {
         let Ok(found) = found else {
             self.rest();
             return self.commits.postpone(HallTask::ReadEnds(ids).into());
         };
         for (id, job) in ids.into_iter().zip(found) {
-            let state = job.map_or(StateName::Succeeded, |job| job.status.state.name());
-            self.dependency_ended(id, state);
+            let how = job.map_or(Some(Dependency::Removed), |job| Dependency::of(job.status.state.name()));
+            self.dependency_ended(id, how);
         }
     }
 
-    /// A job has ended: queues the end for its dependents.
-    pub(crate) fn dependency_ended(&mut self, id: JobId, state: StateName) {
-        self.relations.dependency_ended(id, state);
+    /// A job has ended in this way, if it has: queues the end for its dependents.
+    pub(crate) fn dependency_ended(&mut self, id: JobId, how: Option<Dependency>) {
+        self.relations.dependency_ended(id, how);
     }
 
     /// Processes pending ends, a bounded number at a time.
@@ -347,7 +347,7 @@ mod tests {
     }
 
     fn ended(relations: &mut Relations, job: u64, state: StateName) -> Vec<JobId> {
-        relations.dependency_ended(id(job), state);
+        relations.dependency_ended(id(job), Dependency::of(state));
         propagate(relations)
     }
 
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn a_dependent_that_has_ended_itself_is_skipped() {
         let mut relations = relations(&[(9, &[1]), (8, &[1])]);
-        relations.dependency_ended(id(9), StateName::Cancelled);
+        relations.dependency_ended(id(9), Some(Dependency::Cancelled));
         assert_eq!(relations.dependencies.allows(id(9), Dependency::Met), None);
         assert_eq!(ended(&mut relations, 1, StateName::Succeeded), [id(8)]);
     }
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn a_completed_job_is_needed_until_its_end_is_propagated() {
         let mut relations = relations(&[(9, &[1])]);
-        relations.dependency_ended(id(1), StateName::Succeeded);
+        relations.dependency_ended(id(1), Some(Dependency::Met));
         assert!(relations.needs(id(1)) && !relations.is_idle());
         assert_eq!(relations.propagate(), Some(id(9)));
         assert!(relations.needs(id(1)), "its dependents are not known to be all");
@@ -433,7 +433,7 @@ mod tests {
     fn pending_ends_are_due_at_once() {
         let mut relations = relations(&[(9, &[1])]);
         relations.dependencies.store_later(Mono(50), id(2));
-        relations.dependency_ended(id(1), StateName::Succeeded);
+        relations.dependency_ended(id(1), Some(Dependency::Met));
         assert_eq!(relations.next_release(Mono(3)), Some(Mono(3)));
     }
 

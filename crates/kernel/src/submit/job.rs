@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use jobhall_core::{JobId, NewJob, OnDuplicate, bounds};
-use jobhall_store::Check;
+use jobhall_core::{JobId, NewJob, OnDuplicate, Reuse, Time, TypeConfig, bounds};
+use jobhall_store::{Check, ReuseRange};
 
 use super::{Item, ItemAction};
 use crate::api::answer::Rejected;
@@ -26,11 +26,21 @@ pub(crate) fn check_job(job: &NewJob) -> Result<(), Rejected> {
     if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
         return Err(Rejected::Bound { field: "throttle_factor", given, least: 0, most });
     }
-    match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
-        Some(given) => {
+    match job.reuse {
+        Some(Reuse::MaxAge(given)) if given > bounds::DELAY_MS => {
             Err(Rejected::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
         }
-        None => Ok(()),
+        _ => Ok(()),
+    }
+}
+
+/// The successes that answer a job of this type instead of an insert. The type's window limits their age only.
+pub(super) fn reuse_range(job: &NewJob, config: &TypeConfig, now: Time) -> Option<ReuseRange> {
+    job.key.as_ref()?;
+    match job.reuse? {
+        Reuse::MaxAge(_) if config.reuse_window_ms == 0 => None,
+        Reuse::MaxAge(ms) => Some(ReuseRange::since(now.minus_ms(ms.min(config.reuse_window_ms)))),
+        Reuse::Above(id) => Some(ReuseRange::above(id)),
     }
 }
 
@@ -60,13 +70,8 @@ pub(super) fn items(jobs: &[NewJob], ids: Vec<JobId>) -> Vec<Item> {
     items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
 }
 
-/// Removes repeated checks, so that each object is checked once regardless of how many jobs refer to it.
+/// Removes repeated checks, so that each is made once regardless of how many jobs need it.
 pub(super) fn checked_once(checks: &mut Vec<Check>) {
     let mut seen = HashSet::new();
-    checks.retain(|check| {
-        seen.insert(match check {
-            Check::Open(id) => id.get(),
-            Check::Joinable(id) => id.get(),
-        })
-    });
+    checks.retain(|check| seen.insert(*check));
 }

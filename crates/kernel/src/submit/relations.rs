@@ -102,6 +102,8 @@ impl Kernel {
             return Some(plan);
         }
         let (number, ids): (_, Vec<_>) = (self.env.number(), unknown.into_iter().collect());
+        // They stay until the plan has ended, also while it waits for a busy job.
+        self.relations.inputs.add(plan.items[0].id, &ids);
         self.commits.read_jobs(number, ids.clone(), JobsRead::Plan(Box::new(plan), ids));
         None
     }
@@ -131,7 +133,7 @@ impl Kernel {
     fn look(&self, plan: &Plan, at: usize, unknown: &mut BTreeSet<JobId>) -> Result<(), Rejected> {
         let wanted = &plan.submit.jobs[at];
         if let Some(group) = wanted.group.filter(|group| plan.reply_to.is_other(*group)) {
-            self.check_joinable(group)?;
+            self.check_joinable(group, is_helper(wanted))?;
         }
         if let Some(of) = wanted.copy_of {
             self.check_copy(wanted, of)?;
@@ -140,6 +142,9 @@ impl Kernel {
             let (id, own) = self.resolve(plan, *after);
             if own {
                 continue;
+            }
+            if self.relations.inputs.is_leaving(id) {
+                return Err(Rejected::NoSuchDependency(id));
             }
             if let Some(entry) = self.jobs.get(id) {
                 let queue = self.board.class(entry.class).map(|class| &class.queue);
@@ -232,7 +237,8 @@ impl Kernel {
             ids.push(id);
         }
         let others = wanted.group.filter(|group| plan.reply_to.is_other(*group));
-        unit.checks.extend(others.map(Check::Joinable));
+        let joins = if is_helper(wanted) { Check::GroupOpen } else { Check::Joinable };
+        unit.checks.extend(others.map(joins));
         unit.checks.extend(wanted.copy_of.map(Check::Open));
         (ids, waits)
     }
@@ -282,6 +288,12 @@ fn allowed(wanted: &NewJob, id: JobId, state: StateName) -> Result<(), Rejected>
         Some(how) if !how.allows(wanted.after_any) => Err(Rejected::DependencyEnded { id, how }),
         _ => Ok(()),
     }
+}
+
+/// Whether a job is no member of its own: it is attached to its group, or a copy of a member. It may be added to a
+/// group that is closed to members.
+fn is_helper(wanted: &NewJob) -> bool {
+    wanted.attached || wanted.copy_of.is_some()
 }
 
 /// Whether any of the jobs refers to other jobs or groups.

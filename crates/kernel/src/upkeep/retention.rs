@@ -185,7 +185,10 @@ impl Kernel {
         let over = pass.over.is_empty() && pass.young.is_none_or(|young| created_at >= young);
         walk.pass = Some(pass);
         match (jobs.is_empty(), over) {
-            (false, _) => self.want(StoreRequest::Prune(Prune { jobs, ..Prune::default() })),
+            (false, _) => {
+                self.relations.inputs.remove(&jobs);
+                self.want(StoreRequest::Prune(Prune { jobs, ..Prune::default() }));
+            }
             (true, false) => self.next_page(),
             (true, true) => self.walk_groups(None),
         }
@@ -299,6 +302,7 @@ impl Kernel {
     }
 
     pub(crate) fn pruned(&mut self, ids: &[JobId], result: Result<Pruned, CommitError>) {
+        self.relations.inputs.removed(ids);
         match result {
             Ok(pruned) => {
                 self.jobs.removed(ids);

@@ -195,20 +195,6 @@ fn a_restart_knows_who_waits_for_whom() {
 }
 
 #[test]
-fn a_dependency_that_was_removed_was_over() {
-    let mut hall = Hall::with(Config { cached: 1, ..Config::default() });
-    let [a, b] = [hall.submit(job("t")).unwrap().id, hall.submit(job("t")).unwrap().id];
-    let last = hall.submit(behind("last", &[a, b])).unwrap().id;
-    let held = hall.take_one("w");
-    hall.report("w", &held, passed()).unwrap();
-    hall.ask(Request::Remove { ids: vec![a] }).unwrap();
-    let mut hall = hall.restart(Config::default());
-    let held = hall.take_one("v");
-    hall.report("v", &held, passed()).unwrap();
-    assert_eq!(state(&mut hall, last), StateName::Queued);
-}
-
-#[test]
 fn a_failed_job_is_not_removed_before_all_have_heard_of_it() {
     let mut hall = Hall::new();
     let first = hall.submit(once(job("t"))).unwrap().id;

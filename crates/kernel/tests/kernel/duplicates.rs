@@ -174,7 +174,7 @@ fn run_again_survives_a_retry_of_the_first() {
 #[test]
 fn a_young_success_is_reused_and_an_old_one_is_not() {
     let mut hall = Hall::new();
-    let reuse = NewJob { reuse_max_age_ms: Some(60_000), ..keyed("t", "k") };
+    let reuse = NewJob { reuse: Some(jobhall_core::Reuse::MaxAge(60_000)), ..keyed("t", "k") };
     let first = hall.submit(reuse.clone()).unwrap();
     assert_eq!(first.disposition, Disposition::Created);
     let held = hall.take_one("w");
@@ -192,7 +192,7 @@ fn a_young_success_is_reused_and_an_old_one_is_not() {
 #[test]
 fn reuse_is_capped_by_the_window_of_the_type() {
     let mut hall = Hall::new();
-    let reuse = NewJob { reuse_max_age_ms: Some(3_600_000), ..keyed("t", "k") };
+    let reuse = NewJob { reuse: Some(jobhall_core::Reuse::MaxAge(3_600_000)), ..keyed("t", "k") };
     let first = hall.submit(reuse.clone()).unwrap();
     let held = hall.take_one("w");
     hall.report("w", &held, passed()).unwrap();
@@ -203,6 +203,33 @@ fn reuse_is_capped_by_the_window_of_the_type() {
     assert_eq!(disposition(hall.submit(reuse.clone()).unwrap(), first.id), Disposition::Reused);
     hall.pass(10_010);
     assert_eq!(hall.submit(reuse).unwrap().disposition, Disposition::Created);
+}
+
+#[test]
+fn ground_4_only_a_success_above_the_given_job_is_reused_whatever_its_age() {
+    let mut hall = Hall::new();
+    hall.set_type("t", |config| config.reuse_window_ms = 0);
+    let other = hall.submit(job("other")).unwrap().id;
+    hall.cancel(other).unwrap();
+    let first = hall.submit(keyed("t", "k")).unwrap().id;
+    let held = hall.take_one("w");
+    hall.report("w", &held, passed()).unwrap();
+    hall.pass(3_600_000);
+    let above = |id: u64| {
+        let id = JobId::new(id).unwrap();
+        NewJob { reuse: Some(jobhall_core::Reuse::Above(id)), ..keyed("t", "k") }
+    };
+    let below = hall.submit(above(other.get())).unwrap();
+    assert_eq!((below.id, below.disposition), (first, Disposition::Reused));
+    let new = hall.submit(above(first.get())).unwrap();
+    assert_eq!(new.disposition, Disposition::Created, "a success of that job itself does not answer");
+    assert_eq!(hall.submit(above(new.id.get())).unwrap().disposition, Disposition::Joined, "it is pending");
+    let held = hall.take_one("v");
+    hall.report("v", &held, passed()).unwrap();
+    let newest = hall.submit(above(first.get())).unwrap();
+    assert_eq!((newest.id, newest.disposition), (new.id, Disposition::Reused));
+    let unkeyed = NewJob { key: None, ..above(other.get()) };
+    assert_eq!(hall.submit(unkeyed).unwrap().disposition, Disposition::Created, "it has no key");
 }
 
 #[test]

@@ -154,11 +154,6 @@ fn making_a_group_again_under_the_same_key_gives_the_same_group() {
 #[test]
 fn copies_are_one_member_and_the_first_success_ends_the_others() {
     let mut hall = Hall::new();
-    let (id, jobs) = create(&mut hall, true, vec![once()]);
-    let original = jobs[0].id;
-    // A group that is closed takes copies no more than other jobs.
-    let copy = NewJob { copy_of: Some(original), ..in_group(id) };
-    assert_eq!(hall.submit(copy).unwrap_err(), Rejected::GroupClosed(id));
     let (id, jobs) = create(&mut hall, false, vec![once()]);
     let original = jobs[0].id;
     let copy = NewJob { copy_of: Some(original), ..in_group(id) };
@@ -214,13 +209,14 @@ fn a_cancelled_group_ends_every_job_of_it_and_says_why() {
     let host = hall.submit(NewJob { attached: true, ..in_group(id) }).unwrap().id;
     let held = hall.take_one("w");
     let failure = Failure::new("no_longer_wanted", "the branch is gone");
-    hall.ask(Request::CancelGroup { id, failure: failure.clone() }).unwrap();
+    hall.ask(Request::CancelGroup { id, failure: failure.clone(), fails: false }).unwrap();
     for id in [jobs[1].id, jobs[2].id, host] {
         assert_eq!(hall.show(id).job.status.state.error(), Some(&failure));
     }
     assert_eq!(group(&mut hall, id).counts, counts([0, 1, 0, 0, 0, 2]));
     assert_eq!(hall.submit(in_group(id)).unwrap_err(), Rejected::GroupClosed(id));
-    let again = hall.ask(Request::CancelGroup { id, failure: Failure::new("other", "") }).unwrap();
+    let again =
+        hall.ask(Request::CancelGroup { id, failure: Failure::new("other", ""), fails: false }).unwrap();
     assert!(
         matches!(again, Answer::Group(shown) if shown.group.cancel == Some(failure)),
         "the first word counts"
@@ -235,7 +231,7 @@ fn a_cancel_of_many_goes_on_after_a_crash_and_explain_says_so_meanwhile() {
     let mut hall = Hall::new();
     let (id, jobs) = create(&mut hall, false, vec![once(); 1_200]);
     hall.hold = true;
-    hall.ask_later(Request::CancelGroup { id, failure: Failure::new("cancelled", "") });
+    hall.ask_later(Request::CancelGroup { id, failure: Failure::new("cancelled", ""), fails: false });
     // The mark and one slice are stored.
     for _ in 0..2 {
         let (number, units) = hall.held.remove(0);

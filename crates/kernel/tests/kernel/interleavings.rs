@@ -243,7 +243,7 @@ fn a_group_ends_once_whatever_comes_first_of_its_close_its_cancel_and_its_last_m
             let mut requests = vec![word(&held, passed())];
             requests.push(Request::Submit { submit: Submit { jobs: vec![late], ..Submit::default() } });
             requests.push(if cancel {
-                Request::CancelGroup { id, failure }
+                Request::CancelGroup { id, failure, fails: false }
             } else {
                 Request::CloseGroup { id }
             });

@@ -275,7 +275,9 @@ fn bad_numbers_are_refused_by_name_and_nothing_is_written() {
     assert_eq!(refused.to_string(), "jobs of 10001 is outside 1 to 10000");
     let refused = hall.submit(NewJob { retry: tries(0), ..job("t") }).unwrap_err();
     assert_eq!(refused.to_string(), "max_attempts of 0 is outside 1 to 1000");
-    let refused = hall.submit(NewJob { reuse_max_age_ms: Some(u64::MAX), ..keyed("t", "k") }).unwrap_err();
+    let refused = hall
+        .submit(NewJob { reuse: Some(jobhall_core::Reuse::MaxAge(u64::MAX)), ..keyed("t", "k") })
+        .unwrap_err();
     assert!(
         refused.to_string().starts_with("reuse max_age of 18446744073709551615 is outside 0 to "),
         "{refused}"

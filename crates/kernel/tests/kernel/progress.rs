@@ -1,7 +1,7 @@
 //! The last progress of an attempt is stored with its end.
 
 use jobhall_core::{Failure, Indicator, NewJob, State, StateName};
-use jobhall_kernel::Request;
+use jobhall_kernel::{Effect, Request};
 
 use crate::rig::{Hall, failed, job, passed, tries};
 
@@ -56,4 +56,20 @@ fn a_cancelled_attempt_keeps_its_progress_and_one_without_any_has_none() {
     hall.report("w", &held, passed()).unwrap();
     assert!(last(&hall, id).is_empty());
     assert!(hall.stored(id).status.is_plain(), "it is written by the short path");
+}
+
+#[test]
+fn ground_14_each_report_of_progress_is_told_and_a_bare_sign_of_life_is_not() {
+    let mut hall = Hall::new();
+    let id = hall.submit(job("t")).unwrap().id;
+    let held = hall.take_one("w");
+    let told = |hall: &Hall| hall.effects.iter().filter(|effect| **effect == Effect::Progress(id)).count();
+    hall.progress("w", &held).unwrap();
+    assert_eq!(told(&hall), 0);
+    hall.at_step("w", &held, 1);
+    let last = hall.at_step("w", &held, 2);
+    assert_eq!(told(&hall), 2);
+    assert_eq!(hall.kernel.progress(id), Some(&[last][..]));
+    hall.report("w", &held, passed()).unwrap();
+    assert_eq!(hall.kernel.progress(id), None, "it has ended");
 }

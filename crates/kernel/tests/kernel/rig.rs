@@ -22,6 +22,9 @@ pub struct Hall {
     /// While set, commits wait in `held`.
     pub hold: bool,
     pub held: Vec<(u64, Vec<Unit>)>,
+    /// While set, everything else that the kernel asks of the store waits in `held_asks`.
+    pub hold_asks: bool,
+    pub held_asks: Vec<StoreRequest>,
     /// The sessions that were opened.
     pub sessions: Vec<SessionId>,
     /// The next commits fail with this.
@@ -56,6 +59,8 @@ impl Hall {
             answers: BTreeMap::new(),
             hold: false,
             held: Vec::new(),
+            hold_asks: false,
+            held_asks: Vec::new(),
             fail: None,
             sessions: Vec::new(),
             tickets: 0,
@@ -69,6 +74,7 @@ impl Hall {
     pub fn restart(mut self, config: Config) -> Hall {
         self.kernel = Kernel::new(config, self.now, chance());
         self.held.clear();
+        self.held_asks.clear();
         self.effects.clear();
         self.kernel.restore_settings(self.store.settings_now()).unwrap();
         self.kernel.restore_blocks(&self.store.blocks_now());
@@ -104,6 +110,10 @@ impl Hall {
                 return;
             }
             for asked in asked {
+                if self.hold_asks {
+                    self.held_asks.push(asked);
+                    continue;
+                }
                 let told = self.serve(asked);
                 self.kernel.store_replied(self.now, told);
             }
@@ -130,6 +140,16 @@ impl Hall {
         self.hold = false;
         for (number, units) in std::mem::take(&mut self.held) {
             self.commit(number, units);
+        }
+        self.pump();
+    }
+
+    /// Serves the held asks of the store, the last one first.
+    pub fn let_asks_through(&mut self) {
+        self.hold_asks = false;
+        while let Some(asked) = self.held_asks.pop() {
+            let told = self.serve(asked);
+            self.kernel.store_replied(self.now, told);
         }
         self.pump();
     }

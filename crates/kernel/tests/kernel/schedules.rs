@@ -323,7 +323,11 @@ fn what_a_schedule_cannot_have_is_refused_by_name_and_nothing_is_written() {
             NewJob { retry_of: Some(other), ..job("t") },
             "the job of a schedule cannot have retry_of",
         ),
-        (hourly(), NewJob { reuse_max_age_ms: Some(u64::MAX), ..job("t") }, "reuse max_age of"),
+        (
+            hourly(),
+            NewJob { reuse: Some(jobhall_core::Reuse::MaxAge(u64::MAX)), ..job("t") },
+            "reuse max_age of",
+        ),
     ] {
         let refused = set_as(&mut hall, schedule, wanted, None).unwrap_err();
         assert!(refused.to_string().starts_with(text), "{refused}");
@@ -430,7 +434,7 @@ fn everything_about_the_job_of_a_schedule_comes_back_from_the_store() {
         priority: -5,
         retry: crate::rig::tries(3),
         on_duplicate: OnDuplicate::RunAgain,
-        reuse_max_age_ms: Some(60_000),
+        reuse: Some(jobhall_core::Reuse::MaxAge(60_000)),
         ..job("report")
     };
     let when = Rhythm::Every { ms: 90_000, anchor: at(3) };

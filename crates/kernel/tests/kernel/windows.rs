@@ -183,7 +183,7 @@ fn copy(hall: &Hall) -> jobhall_store::Memory {
     let store = jobhall_store::Memory::new();
     let jobs = hall.store.all_jobs();
     store.take_block_now(1_000);
-    let inserts = jobs.into_iter().map(|job| jobhall_store::Insert { job, reuse_since: None }).collect();
+    let inserts = jobs.into_iter().map(|job| jobhall_store::Insert { job, reuse: None }).collect();
     let unit = jobhall_store::Unit { inserts, ..jobhall_store::Unit::default() };
     assert!(store.commit_now(vec![unit]).results[0].is_ok());
     store

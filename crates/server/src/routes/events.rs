@@ -2,7 +2,8 @@
 //!
 //! The `id` of an event is the position to resume from. A commit that changed several jobs assigns it to the last of
 //! them, so a client that disconnects in between receives the whole commit again. Steps of a live attempt that are
-//! not stored have no id. If the feed was pruned beyond the position, or never reached it, the stream sends `reset`:
+//! not stored, progress and the end of a group have no id. A stream of one group begins with the group's end if it has
+//! ended, so that a client that reconnects does not miss it. If the feed was pruned beyond the position, or never reached it, the stream sends `reset`:
 //! the client must read everything again. Every stream starts with its current position and heartbeats repeat it, so
 //! a client that disconnects before the first event misses nothing. When the server stops, the last event is
 //! `closing`: the client should reconnect.
@@ -13,10 +14,10 @@ use std::time::Duration;
 use axum::extract::{Extension, Path, State};
 use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Uri};
-use jobhall_core::{GroupId, JobId, StateName};
+use jobhall_core::{GroupId, GroupState, Indicator, JobId, StateName};
 use jobhall_engine::{Engine, Rejected, Watch, Watched};
-use jobhall_protocol::Change;
-use jobhall_store::{FeedEntry, FeedRow, Store};
+use jobhall_protocol::{Change, ProgressChange};
+use jobhall_store::{FeedEntry, FeedRow};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -61,11 +62,11 @@ pub(super) async fn of_all(
     if let Some(group) = group.filter(|_| !who.sees_all()) {
         return Err(Rejected::NoSuchGroup(group).into());
     }
-    let end = end_of_feed(app.store.as_ref()).await?;
+    let end = app.store.feed_end().await?;
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
     let first = First { beyond: asked.is_some_and(|asked| asked > end), state: None };
     let eyes = Eyes::new(app.store.clone(), who).for_group(group);
-    open(&app, Telling { watch, job: None, seen_rev: 0 }, eyes, first)
+    open(&app, Telling { watch, job: None, group, seen_rev: 0 }, eyes, first)
 }
 
 /// The events of one job. Without a position the stream starts with the current state. It ends when the job ends.
@@ -79,7 +80,7 @@ pub(super) async fn of_job(
     let id = params::job_id(&id)?;
     let query: EventsQuery = params::query(&uri)?;
     let asked = position(query.after, &headers)?;
-    let end = end_of_feed(app.store.as_ref()).await?;
+    let end = app.store.feed_end().await?;
     // The watch starts before the read, so that no change between them is missed.
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
     let shown = visibility::shown(&app, &who, id).await?;
@@ -88,7 +89,12 @@ pub(super) async fn of_job(
     let tells = asked.is_none() || beyond || status.state.is_terminal();
     let first = First { beyond, state: tells.then(|| status.name(now())) };
     let seen_rev = if tells { status.rev } else { 0 };
-    open(&app, Telling { watch, job: Some(id), seen_rev }, Eyes::new(app.store.clone(), who), first)
+    open(
+        &app,
+        Telling { watch, job: Some(id), group: None, seen_rev },
+        Eyes::new(app.store.clone(), who),
+        first,
+    )
 }
 
 fn position(after: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
@@ -97,28 +103,12 @@ fn position(after: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, ApiE
     number.map(Some).ok_or_else(|| ApiError::bad("Last-Event-ID is not a position of this stream"))
 }
 
-/// The last position, found by binary search: positions are contiguous.
-async fn end_of_feed(store: &dyn Store) -> Result<u64, ApiError> {
-    let page = store.feed(0, 1).await?;
-    let mut below = page.rows.last().map_or(page.pruned_to, |row| row.n).max(page.pruned_to);
-    let mut step = 1u64;
-    while let Some(row) = store.feed(below + step - 1, 1).await?.rows.first() {
-        below = row.n;
-        step *= 2;
-    }
-    while step > 1 {
-        step /= 2;
-        if let Some(row) = store.feed(below + step - 1, 1).await?.rows.first() {
-            below = row.n;
-        }
-    }
-    Ok(below)
-}
-
 /// The state of a stream.
 struct Telling {
     watch: Watch,
     job: Option<JobId>,
+    /// The group whose jobs are selected.
+    group: Option<GroupId>,
     /// Changes of the job up to this one have been sent.
     seen_rev: u32,
 }
@@ -171,6 +161,10 @@ async fn tell(
             return Ok(());
         }
     }
+    let ended = telling.group_end(engine).await;
+    if !ended.is_empty() {
+        writer.write(ended).await?;
+    }
     loop {
         match tokio::time::timeout(HEARTBEAT, telling.watch.next()).await {
             Err(_) => writer.write(format!(":\nid: {}\n\n", telling.watch.position())).await?,
@@ -208,9 +202,21 @@ impl Telling {
             Watched::Live(id, state) if self.job.is_none_or(|job| job == id) => {
                 (event(None, id, state), false)
             }
-            Watched::Live(..) => (String::new(), false),
+            Watched::Progress(id, progress) if self.job.is_none_or(|job| job == id) => {
+                (progress_event(id, &progress), false)
+            }
+            Watched::Group(id, state) if self.job.is_none() => (group_event(id, state), false),
+            Watched::Missed => (self.group_end(engine).await, false),
+            Watched::Live(..) | Watched::Progress(..) | Watched::Group(..) => (String::new(), false),
             Watched::Row(row) => self.row(&row),
         }
+    }
+
+    /// The end of the selected group, if it has ended.
+    async fn group_end(&self, engine: &Engine) -> String {
+        let Some(id) = self.group else { return String::new() };
+        let ended = engine.group(id).await.ok().filter(|shown| shown.group.end.is_some());
+        ended.map_or_else(String::new, |shown| group_event(id, shown.state))
     }
 
     /// The missed events may include the end of the job, so the job is read. If it was deleted, the stream ends.
@@ -244,6 +250,18 @@ fn event(position: Option<u64>, id: JobId, state: StateName) -> String {
     format!("{id}event: job\ndata: {data}\n\n")
 }
 
+fn group_event(id: GroupId, state: GroupState) -> String {
+    let change = Change { id: id.get(), state: state.to_string() };
+    let data = serde_json::to_string(&change).unwrap_or_default();
+    format!("event: group\ndata: {data}\n\n")
+}
+
+fn progress_event(id: JobId, progress: &[Indicator]) -> String {
+    let change = ProgressChange { id: id.get(), progress: progress.to_vec() };
+    let data = serde_json::to_string(&change).unwrap_or_default();
+    format!("event: progress\ndata: {data}\n\n")
+}
+
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
@@ -260,7 +278,7 @@ mod tests {
         let store = Arc::new(Memory::new());
         let mut eyes = Eyes::new(store.clone(), Identity::new("a", "a", Role::Admin));
         let engine = Engine::start(store, Config::default(), SystemClock::default()).await.unwrap();
-        let telling = Telling { watch: engine.watch(0), job: None, seen_rev: 0 };
+        let telling = Telling { watch: engine.watch(0), job: None, group: None, seen_rev: 0 };
         let (writer, body) = pipe();
         let first = First { beyond: false, state: None };
         tokio::spawn(async move { tell(&engine, &writer, telling, &mut eyes, first).await.is_ok() });

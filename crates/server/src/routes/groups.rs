@@ -8,7 +8,8 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, Request, Uri};
 use jobhall_core::{GroupId, Key, Owner, Tag};
 use jobhall_engine::{NewGroup, Submit};
-use jobhall_protocol::{CreateGroup, Page};
+use jobhall_protocol::{Cancel, CancelGroup, CreateGroup, Page};
+use jobhall_store::GroupFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -70,16 +71,24 @@ pub(super) struct GroupsQuery {
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
     cursor: Option<String>,
+    /// Only groups with this tag.
+    tag: Option<String>,
+    /// Only groups of this owner.
+    owner: Option<String>,
 }
 
 pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let asked: GroupsQuery = params::query(&uri)?;
     let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let before = asked.cursor.as_deref().map(from_cursor).transpose()?;
-    let groups = app.engine.group_page(before, limit).await?;
+    let filter = GroupFilter {
+        open: false,
+        tag: asked.tag.as_deref().map(Tag::new).transpose().map_err(ApiError::bad)?,
+        owner: asked.owner.as_deref().map(Owner::new).transpose().map_err(ApiError::bad)?,
+    };
+    let (groups, next) = app.engine.group_page(filter, before, limit).await?;
     let items = groups.iter().map(|shown| to_wire::group(shown, &[])).collect::<Result<Vec<_>, _>>()?;
-    let last = groups.last().filter(|_| groups.len() == limit);
-    let next_cursor = last.map(|shown| format!("g{:x}", shown.group.id.get()));
+    let next_cursor = next.map(|id| format!("g{:x}", id.get()));
     let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
     Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
@@ -111,10 +120,12 @@ pub(super) async fn cancel(
     request: Request<Body>,
 ) -> Answer {
     let id = params::group_id(&id)?;
-    let failure = why(&body::json_or_default(request).await?)?;
+    let CancelGroup { error, fails } = body::json_or_default(request).await?;
+    let failure = why(&Cancel { error })?;
     let reason = failure.reason.clone();
-    let shown = app.engine.cancel_group(id, failure).await?;
-    app.acted(&who, "group_cancelled", id, &reason).await;
+    let shown = app.engine.cancel_group(id, failure, fails).await?;
+    let act = if fails { "group_failed" } else { "group_cancelled" };
+    app.acted(&who, act, id, &reason).await;
     Ok(error::ok(&to_wire::group(&shown, &[])?))
 }
 

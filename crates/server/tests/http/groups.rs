@@ -300,3 +300,57 @@ async fn a_group_that_is_made_again_under_the_same_key_is_the_same() {
     assert_eq!(made[0], made[1]);
     assert_eq!(hall.get(PATH).await.json()["items"].as_array().unwrap().len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_3_a_group_is_stopped_as_failed_and_its_end_is_told_live() {
+    let hall = TestServer::with(quick()).await;
+    let group = create(&hall, &json!({"jobs": [once(), once()]})).await;
+    let id = group["id"].clone();
+    let other = create(&hall, &json!({"jobs": [once()], "closed": true})).await["id"].clone();
+    let path = format!("/api/v1/events?group={id}");
+    let mut stream = hall.open("GET", &path, &hall.viewer, &[], b"").await;
+    read_until(&mut stream, "retry: 2000").await;
+    let mut all = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
+    read_until(&mut all, "retry: 2000").await;
+    let body = r#"{"fails":true,"error":{"reason":"too_many_failures"}}"#;
+    for _ in 0..2 {
+        let stopped = hall.post(&format!("{PATH}/{id}/cancel"), body).await;
+        assert_eq!((stopped.status, &stopped.json()["fails"]), (200, &json!(true)), "{stopped:?}");
+    }
+    let told = format!("event: group\ndata: {{\"id\":{id},\"state\":\"failed\"}}");
+    let seen = read_until(&mut stream, &told).await;
+    assert!(!seen.contains(&format!("\"id\":{other}")), "{seen}");
+    read_until(&mut all, &told).await;
+    let ended = until_ended(&hall, &id).await;
+    assert_eq!((&ended["state"], counts(&ended)), (&json!("failed"), [2, 0, 0, 0, 0, 0, 2]));
+    assert_eq!(hall.post(&format!("{PATH}/{id}/cancel"), body).await.status, 200, "it can be repeated");
+    hall.post(&format!("{PATH}/{id}/cancel"), "{}").await.problem(409, "conflict");
+    let mut late = hall.open("GET", &path, &hall.viewer, &[], b"").await;
+    read_until(&mut late, &told).await;
+    end(&hall, "succeeded").await;
+    read_until(&mut all, &format!("event: group\ndata: {{\"id\":{other},\"state\":\"succeeded\"}}")).await;
+    let job = hall.submit(r#"{"type":"t"}"#).await;
+    hall.post(&format!("/api/v1/jobs/{job}/cancel"), r#"{"fails":true}"#).await.problem(400, "bad_request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_13_groups_are_listed_by_tag_and_owner() {
+    let hall = TestServer::with(quick()).await;
+    let mut made = Vec::new();
+    for (tags, owner) in [(json!(["main"]), "ci"), (json!(["main", "x"]), "ada"), (json!([]), "ci")] {
+        made.push(create(&hall, &json!({"tags": tags, "owner": owner})).await["id"].clone());
+    }
+    let listed = async |query: &str| {
+        let page = hall.get(&format!("{PATH}?{query}")).await.json();
+        let ids = page["items"].as_array().unwrap().iter().map(|group| group["id"].clone());
+        (ids.collect::<Vec<_>>(), page["next_cursor"].clone())
+    };
+    assert_eq!(listed("tag=main").await.0, [made[1].clone(), made[0].clone()]);
+    assert_eq!(listed("owner=ci").await.0, [made[2].clone(), made[0].clone()]);
+    assert_eq!(listed("owner=ci&tag=main").await, (vec![made[0].clone()], Value::Null));
+    let (first, next) = listed("limit=2").await;
+    assert_eq!(first, [made[2].clone(), made[1].clone()]);
+    let next = next.as_str().unwrap().to_owned();
+    assert_eq!(listed(&format!("limit=2&cursor={next}")).await, (vec![made[0].clone()], Value::Null));
+    hall.get(&format!("{PATH}?tag=a%22b")).await.problem(400, "bad_request");
+}

@@ -180,3 +180,23 @@ async fn the_stream_of_a_job_ends_although_its_end_was_pruned() {
     let reply = hall.send("GET", &path, &hall.viewer, &[("Last-Event-ID", "1")], b"").await;
     assert!(reply.text().contains(r#""state":"cancelled""#), "{reply:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_14_progress_is_told_to_whoever_watches_the_job() {
+    let hall = TestServer::start().await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let mut of_job = hall.open("GET", &format!("/api/v1/jobs/{id}/events"), &hall.viewer, &[], b"").await;
+    let mut of_all = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
+    read_until(&mut of_job, "queued").await;
+    read_until(&mut of_all, "retry: 2000").await;
+    let attempt = hall.take().await;
+    for step in 1..=50 {
+        let body = format!(r#"{{"indicators":[{{"name":"rows","step":{step},"total":50,"message":""}}]}}"#);
+        let reply = hall.word(&attempt, "progress", body.as_bytes()).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    for stream in [&mut of_job, &mut of_all] {
+        let last = read_until(stream, r#""step":50"#).await;
+        assert!(last.contains(&format!("event: progress\ndata: {{\"id\":{id},\"progress\":[")), "{last}");
+    }
+}

@@ -35,13 +35,25 @@ impl Checker {
         }
     }
 
-    /// Whether a dependency is met. Of a removed job only the fact that it ended is known.
+    /// Whether a dependency is met. A removed job has ended, but it is no success.
     fn is_met(&self, job: &Job, before: JobId) -> bool {
         match self.rows.get(&before).map(|row| row.status.state.name()) {
-            None => true,
+            None => job.spec.after_any && self.removed.contains(&before),
             Some(StateName::Succeeded) => true,
             Some(state) => state.is_terminal() && job.spec.after_any,
         }
+    }
+
+    /// An open job that comes after this one, which is to be removed.
+    pub(super) fn dependent(&self, id: JobId) -> Option<JobId> {
+        let open = self.rows.values().filter(|job| !job.status.state.is_terminal());
+        open.filter(|job| job.spec.after.contains(&id)).map(|job| job.id).next()
+    }
+
+    /// A completed job is gone without a removal by the kernel.
+    pub fn lost_input(&mut self, id: JobId) {
+        self.rows.remove(&id);
+        self.removed.insert(id);
     }
 
     /// Whether a blocked job has no open dependencies, so that the kernel may have released it.
@@ -53,11 +65,13 @@ impl Checker {
     pub(super) fn cascaded(&mut self, job: &Job, defeat: &Unsuccessful) {
         let id = job.id;
         let cancelled = defeat.failure.reason == "dependency_cancelled";
+        let removed = defeat.failure.reason == "dependency_removed";
         let caused = job.spec.after.iter().any(|before| {
             let state = self.rows.get(before).map(|row| row.status.state.name());
             match state {
                 Some(StateName::Cancelled) => cancelled,
-                Some(StateName::Failed | StateName::Crashed) => !cancelled,
+                Some(StateName::Failed | StateName::Crashed) => !cancelled && !removed,
+                None => removed && self.removed.contains(before),
                 _ => false,
             }
         });
@@ -70,5 +84,6 @@ impl Checker {
 
 /// Whether the job was ended by a cascade.
 pub(super) fn is_cascading(defeat: &Unsuccessful) -> bool {
-    ["dependency_failed", "dependency_cancelled"].contains(&defeat.failure.reason.as_str())
+    ["dependency_failed", "dependency_cancelled", "dependency_removed"]
+        .contains(&defeat.failure.reason.as_str())
 }

@@ -88,7 +88,11 @@ impl Checker {
         for insert in &unit.inserts {
             let Some(id) = insert.job.spec.group else { continue };
             let made_here = unit.groups.iter().any(|write| write.group.id == id && write.expected == 0);
-            let open = self.groups.get(&id).is_some_and(|group| !group.closed);
+            let helper = insert.job.spec.attached || insert.job.spec.copy_of.is_some();
+            let takes = |group: &Group| {
+                if helper { group.end.is_none() && group.cancel.is_none() } else { !group.closed }
+            };
+            let open = self.groups.get(&id).is_some_and(takes);
             let job = insert.job.id;
             self.must(made_here || open, Invariant::Group, &[job], || {
                 format!("job {job} joined group {id}, which is closed or missing")
@@ -111,6 +115,8 @@ impl Checker {
         let same = |before: &Group| {
             (before.end.is_none(), before.rev + 1) == (true, group.rev)
                 && (!before.closed || group.closed)
+                && (!before.fails || group.fails)
+                && (group.cancel.is_some() || !group.fails)
                 && before.cancel.as_ref().is_none_or(|cancel| group.cancel.as_ref() == Some(cancel))
         };
         self.must(before.as_ref().is_none_or(same), Invariant::Final, &[], || {
@@ -122,6 +128,7 @@ impl Checker {
         let Some(end) = group.end else { return };
         let (counts, jobs) = (self.recount(id), self.members(id).map(|job| job.id).collect::<Vec<_>>());
         let verdict = match counts {
+            _ if group.fails => GroupVerdict::Failed,
             _ if counts.failed + counts.crashed > 0 => GroupVerdict::Failed,
             _ if counts.cancelled > 0 || group.cancel.is_some() => GroupVerdict::Cancelled,
             _ => GroupVerdict::Succeeded,

@@ -1,6 +1,6 @@
 //! Checks that an acknowledged submit is stored as it was requested.
 
-use jobhall_core::{Disposition, Job, JobId, NewJob, State, Submitted, Time};
+use jobhall_core::{Disposition, Job, JobId, NewJob, Reuse, State, Submitted, Time};
 use jobhall_kernel::Submit;
 
 use super::shelf::Shelf;
@@ -46,6 +46,13 @@ impl Checker {
                 let succeeded = matches!(row.status.state, State::Succeeded(_));
                 self.must(succeeded, Invariant::Key, &[id], || {
                     format!("job {id} is reused: {:?}", row.status)
+                });
+                let above = match wanted.reuse {
+                    Some(Reuse::Above(above)) => id > above,
+                    _ => true,
+                };
+                self.must(above || named, Invariant::Key, &[id], || {
+                    format!("job {id} is reused, but {:?} was asked for", wanted.reuse)
                 });
             }
             Disposition::Joined | Disposition::JoinedOther | Disposition::Again => {}

@@ -26,6 +26,10 @@ impl Checker {
                      {in_open_group}"
                 )
             });
+            let dependent = self.dependent(id);
+            self.must(dependent.is_none(), Invariant::Dependency, &[id], || {
+                format!("job {id} is removed, but job {dependent:?} comes after it and is open")
+            });
             self.rows.remove(&id);
             self.removed.insert(id);
         }

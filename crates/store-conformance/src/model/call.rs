@@ -1,9 +1,9 @@
 //! The operations of the port as values, so that two stores can run the same call and the answers can be compared.
 
-use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, TypeName};
 use jobhall_store::{
-    Block, BlockChange, Committed, CompletedPage, FeedPage, JobCounts, JobFilter, Link, Member, Prune,
-    Pruned, Record, RecordFilter, RecordPage, Setting, Store, Unit,
+    Block, BlockChange, Committed, CompletedPage, FeedPage, GroupFilter, JobCounts, JobFilter, Link, Member,
+    Prune, Pruned, Record, RecordFilter, RecordPage, Setting, Store, Unit,
 };
 
 use crate::fixture::wait;
@@ -19,19 +19,22 @@ pub enum Call {
     Prune(Prune),
     Jobs(Vec<JobId>),
     Attempts(JobId),
+    AttemptsOfJobs(Vec<JobId>, usize),
+    Successes(Vec<(TypeName, Key)>),
     OpenJobs(Option<JobId>, usize),
     Blocks,
     Completed(Option<JobId>, usize),
     CountCompleted(Option<JobId>, JobId, Vec<JobId>),
     List(JobFilter, Option<JobId>, usize),
     Groups(Vec<GroupId>),
-    GroupPage(Option<GroupId>, usize, bool),
+    GroupPage(GroupFilter, Option<GroupId>, usize),
     Members(GroupId, Option<JobId>, usize),
     Links(Option<(JobId, String)>, usize),
     Settings,
     Records(Vec<(RecordKind, Key)>),
     RecordPage(RecordFilter, Option<Key>, usize),
     Feed(u64, usize),
+    FeedEnd,
     /// Not an operation of the port: the store is dropped and opened again, if it is durable.
     Reopen,
 }
@@ -46,6 +49,8 @@ impl Call {
             Call::Prune(_) => "prune",
             Call::Jobs(_) => "jobs",
             Call::Attempts(_) => "attempts",
+            Call::AttemptsOfJobs(..) => "attempts_of_jobs",
+            Call::Successes(_) => "successes",
             Call::OpenJobs(..) => "open_jobs",
             Call::Blocks => "blocks",
             Call::Completed(..) => "completed",
@@ -59,6 +64,7 @@ impl Call {
             Call::Records(_) => "records",
             Call::RecordPage(..) => "record_page",
             Call::Feed(..) => "feed",
+            Call::FeedEnd => "feed_end",
             Call::Reopen => "reopen",
         }
     }
@@ -79,6 +85,7 @@ pub enum Answer {
     Pruned(Pruned),
     Jobs(Vec<Option<Job>>),
     Attempts(Vec<PastAttempt>),
+    AttemptsOfJobs(Vec<Vec<PastAttempt>>),
     OpenJobs(Vec<Job>),
     Blocks(Vec<Block>),
     Completed(CompletedPage),
@@ -86,6 +93,7 @@ pub enum Answer {
     /// The jobs of a list. The position at which the list continues is not compared: it depends on the store.
     List(Vec<Job>),
     Groups(Vec<Option<Group>>),
+    /// Where the list continues is not compared either.
     GroupPage(Vec<Group>),
     Members(Vec<Member>),
     Links(Vec<Link>),
@@ -93,6 +101,7 @@ pub enum Answer {
     Records(Vec<Option<Record>>),
     RecordPage(RecordPage),
     Feed(FeedPage),
+    FeedEnd(u64),
 }
 
 impl Answer {
@@ -104,6 +113,8 @@ impl Answer {
             Answer::Pruned(pruned) => *pruned != Pruned::default(),
             Answer::Jobs(jobs) => jobs.iter().any(Option::is_some),
             Answer::Attempts(attempts) => !attempts.is_empty(),
+            Answer::AttemptsOfJobs(jobs) => jobs.iter().any(|attempts| !attempts.is_empty()),
+            Answer::FeedEnd(last) => *last > 0,
             Answer::OpenJobs(jobs) => !jobs.is_empty(),
             Answer::Blocks(blocks) => !blocks.is_empty(),
             Answer::Completed(page) => !page.jobs.is_empty(),
@@ -133,6 +144,10 @@ pub fn ask(store: &dyn Store, call: Call) -> Answer {
         Call::Prune(prune) => Answer::Pruned(worked(wait(store.prune(prune)))),
         Call::Jobs(ids) => Answer::Jobs(worked(wait(store.jobs(ids)))),
         Call::Attempts(id) => Answer::Attempts(worked(wait(store.attempts(id, 0, usize::MAX)))),
+        Call::AttemptsOfJobs(ids, limit) => {
+            Answer::AttemptsOfJobs(worked(wait(store.attempts_of_jobs(ids, limit))))
+        }
+        Call::Successes(keys) => Answer::Jobs(worked(wait(store.successes(keys)))),
         Call::OpenJobs(after, limit) => Answer::OpenJobs(worked(wait(store.open_jobs(after, limit)))),
         Call::Blocks => Answer::Blocks(worked(wait(store.blocks()))),
         Call::Completed(after, limit) => Answer::Completed(worked(wait(store.completed(after, limit)))),
@@ -143,8 +158,8 @@ pub fn ask(store: &dyn Store, call: Call) -> Answer {
             Answer::List(worked(wait(store.list(filter, before, limit))).jobs)
         }
         Call::Groups(ids) => Answer::Groups(worked(wait(store.groups(ids)))),
-        Call::GroupPage(before, limit, open) => {
-            Answer::GroupPage(worked(wait(store.group_page(before, limit, open))))
+        Call::GroupPage(filter, before, limit) => {
+            Answer::GroupPage(worked(wait(store.group_page(filter, before, limit))).groups)
         }
         Call::Members(group, after, limit) => {
             Answer::Members(worked(wait(store.members(group, after, limit))))
@@ -156,6 +171,7 @@ pub fn ask(store: &dyn Store, call: Call) -> Answer {
             Answer::RecordPage(worked(wait(store.record_page(filter, after, limit))))
         }
         Call::Feed(after, limit) => Answer::Feed(worked(wait(store.feed(after, limit)))),
+        Call::FeedEnd => Answer::FeedEnd(worked(wait(store.feed_end()))),
         Call::Reopen => Answer::Nothing,
     }
 }
@@ -187,9 +203,9 @@ pub fn picture(store: &dyn Store, last: u64) -> Picture {
     let ids: Vec<JobId> = (1..=last).map(id).collect();
     let mut calls: Vec<Call> = ids.iter().copied().map(Call::Attempts).collect();
     calls.extend([Call::Jobs(ids), Call::Blocks, Call::Settings]);
-    let groups = worked(wait(store.group_page(None, ALL, false)));
+    let groups = worked(wait(store.group_page(GroupFilter::default(), None, ALL))).groups;
     calls.extend(groups.iter().map(|group| Call::Members(group.id, None, ALL)));
-    calls.extend([Call::GroupPage(None, ALL, false), Call::Links(None, ALL)]);
+    calls.extend([Call::GroupPage(GroupFilter::default(), None, ALL), Call::Links(None, ALL), Call::FeedEnd]);
     calls.extend([Call::OpenJobs(None, ALL), Call::Completed(None, ALL), Call::Feed(0, ALL)]);
     let kinds = KINDS.map(|name| RecordFilter::of(kind(name)));
     calls.extend(kinds.map(|filter| Call::RecordPage(filter, None, ALL)));

@@ -50,13 +50,15 @@ const SHAPES: [Shape; 35] = [
     Shape::Bare,
 ];
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 22] = [
     "commit",
     "take_block",
     "settle_blocks",
     "prune",
     "jobs",
     "attempts",
+    "attempts_of_jobs",
+    "successes",
     "open_jobs",
     "blocks",
     "completed",
@@ -70,6 +72,7 @@ const VERBS: [&str; 19] = [
     "records",
     "record_page",
     "feed",
+    "feed_end",
 ];
 
 const CONFLICTS: [&str; 14] = [

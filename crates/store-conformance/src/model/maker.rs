@@ -5,8 +5,8 @@ use jobhall_core::{
     Decision, Disposition, Event, Group, Job, JobId, JobSpec, Json, Key, Step, Submitted, Time, transition,
 };
 use jobhall_store::{
-    Change, Check, Insert, KeyPlace, Record, Setting, SettingKind, SettingWrite, StoredIdempotencyKey, Unit,
-    key_place,
+    Change, Check, Insert, KeyPlace, Record, ReuseRange, Setting, SettingKind, SettingWrite,
+    StoredIdempotencyKey, Unit, key_place,
 };
 
 use super::events::{Happening, happening};
@@ -107,7 +107,9 @@ impl Maker<'_> {
 
     fn reusing(&mut self, dice: u32) -> Insert {
         let since = self.now.minus_ms(u64::from(dice >> 8) % 8_000);
-        Insert { job: self.keyed(dice), reuse_since: Some(since) }
+        let above = self.jobs.get(dice as usize % (self.jobs.len() + 1)).filter(|_| dice & 0x80 == 0);
+        let range = above.map_or(ReuseRange::since(since), |above| ReuseRange::above(above.id));
+        Insert { job: self.keyed(dice), reuse: Some(range) }
     }
 
     /// A job in the next place of a key; in half of the cases a key that no job holds, if there is one.
@@ -278,7 +280,7 @@ fn inserting(inserts: impl Into<Vec<Insert>>) -> Unit {
 }
 
 /// Type and key: two types, four keys, and as often no key.
-fn names(dice: u32) -> (&'static str, Option<&'static str>) {
+pub(super) fn names(dice: u32) -> (&'static str, Option<&'static str>) {
     let keys = [Some("k"), Some("l"), Some("m"), Some("n"), None, None, None, None];
     (["a", "b"][dice as usize & 1], keys[(dice as usize >> 1) & 7])
 }

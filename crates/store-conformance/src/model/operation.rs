@@ -116,6 +116,9 @@ pub enum Operation {
     Prune(Vec<u16>, Option<u16>, Option<u16>),
     Jobs(Vec<u16>),
     Attempts(u16),
+    /// Reads the newest attempts of several jobs: limit of each.
+    AttemptsOfJobs(Vec<u16>, u8),
+    Successes(Vec<u16>),
     OpenJobs(Option<u16>, u8),
     Blocks,
     Completed(Option<u16>, u8),
@@ -123,8 +126,8 @@ pub enum Operation {
     /// Lists jobs: states (as bits), below an id, limit.
     List(u16, Option<u16>, u8),
     Groups(Vec<u16>),
-    /// Reads groups in pages: below one, limit, only open groups.
-    GroupPage(Option<u16>, u8, bool),
+    /// Reads groups in pages: below one, limit, filter (as bits).
+    GroupPage(Option<u16>, u8, u8),
     /// Reads members of a group: after one, limit.
     Members(u16, Option<u16>, u8),
     /// Reads links: after one, limit.
@@ -134,6 +137,7 @@ pub enum Operation {
     /// Reads records in pages: of a kind, prefix and group, after one, limit.
     RecordPage(u16, Option<u16>, u8),
     Feed(u16, u8),
+    FeedEnd,
     Reopen,
 }
 
@@ -197,6 +201,8 @@ pub fn operation() -> BoxedStrategy<Operation> {
         3 => (vec(any::<u16>(), 0..=6), age(), age()).prop_map(|(jobs, feed, keys)| Operation::Prune(jobs, feed, keys)),
         3 => vec(any::<u16>(), 0..=5).prop_map(Operation::Jobs),
         3 => any::<u16>().prop_map(Operation::Attempts),
+        2 => (vec(any::<u16>(), 0..=5), 0u8..4).prop_map(|(jobs, limit)| Operation::AttemptsOfJobs(jobs, limit)),
+        1 => vec(any::<u16>(), 0..=5).prop_map(Operation::Successes),
         2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(after, limit)| Operation::OpenJobs(after, limit)),
         1 => Just(Operation::Blocks),
         2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(after, limit)| Operation::Completed(after, limit)),
@@ -205,8 +211,8 @@ pub fn operation() -> BoxedStrategy<Operation> {
         2 => (any::<u16>(), weighted(0.7, any::<u16>()), 1u8..20)
             .prop_map(|(states, before, limit)| Operation::List(states, before, limit)),
         2 => vec(any::<u16>(), 0..=4).prop_map(Operation::Groups),
-        1 => (weighted(0.5, any::<u16>()), 0u8..20, any::<bool>())
-            .prop_map(|(before, limit, open)| Operation::GroupPage(before, limit, open)),
+        1 => (weighted(0.5, any::<u16>()), 0u8..20, any::<u8>())
+            .prop_map(|(before, limit, filter)| Operation::GroupPage(before, limit, filter)),
         2 => (any::<u16>(), weighted(0.3, any::<u16>()), 1u8..20)
             .prop_map(|(group, after, limit)| Operation::Members(group, after, limit)),
         1 => (weighted(0.5, any::<u8>()), 0u8..20).prop_map(|(after, limit)| Operation::Links(after, limit)),
@@ -215,6 +221,7 @@ pub fn operation() -> BoxedStrategy<Operation> {
         1 => (any::<u16>(), weighted(0.3, any::<u16>()), 0u8..8)
             .prop_map(|(of, after, limit)| Operation::RecordPage(of, after, limit)),
         2 => (any::<u16>(), 0u8..20).prop_map(|(after, limit)| Operation::Feed(after, limit)),
+        1 => Just(Operation::FeedEnd),
         1 => Just(Operation::Reopen),
     ]
     .boxed()

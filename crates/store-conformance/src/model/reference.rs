@@ -1,12 +1,12 @@
 //! The reference machine: the in-memory store, a clock, ids, and older copies of jobs for stale writers.
 
-use jobhall_core::{GroupId, Job, JobId, StateName};
-use jobhall_store::{BlockChange, Committed, JobFilter, Memory, Prune, RecordFilter, Unit};
+use jobhall_core::{GroupId, Job, JobId, Key, Owner, StateName, Tag, TypeName};
+use jobhall_store::{BlockChange, Committed, GroupFilter, JobFilter, Memory, Prune, RecordFilter, Unit};
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use proptest_state_machine::ReferenceStateMachine;
 
 use super::call::{Answer, Call, KINDS, ask};
-use super::maker::Maker;
+use super::maker::{Maker, names};
 use super::operation::{Operation, Shape, Sketch, Twist, operation};
 use super::related;
 use crate::rules::records::kind;
@@ -121,6 +121,13 @@ impl Model {
             }
             Operation::Jobs(picks) => Call::Jobs(picks.iter().map(|&n| pick(n)).collect()),
             Operation::Attempts(n) => Call::Attempts(self.with_history(*n, jobs).unwrap_or_else(|| pick(*n))),
+            Operation::AttemptsOfJobs(picks, limit) => {
+                let tried = |&n: &u16| self.with_history(n, jobs).unwrap_or_else(|| pick(n));
+                Call::AttemptsOfJobs(picks.iter().map(tried).collect(), usize::from(*limit))
+            }
+            Operation::Successes(picks) => {
+                Call::Successes(picks.iter().filter_map(|&n| type_and_key(u32::from(n))).collect())
+            }
             Operation::OpenJobs(after, limit) => Call::OpenJobs(after.map(pick), usize::from(*limit)),
             Operation::Blocks => Call::Blocks,
             Operation::List(states, before, limit) => {
@@ -133,8 +140,8 @@ impl Model {
                 Call::CountCompleted(after.map(pick), pick(*last), except)
             }
             Operation::Groups(picks) => Call::Groups(picks.iter().map(|&n| group(n)).collect()),
-            Operation::GroupPage(before, limit, open) => {
-                Call::GroupPage(before.map(group), usize::from(*limit), *open)
+            Operation::GroupPage(before, limit, filter) => {
+                Call::GroupPage(group_filter(*filter), before.map(group), usize::from(*limit))
             }
             Operation::Members(of, after, limit) => {
                 Call::Members(group(*of), after.map(pick), usize::from(*limit))
@@ -158,6 +165,7 @@ impl Model {
                 Call::RecordPage(filter, after, usize::from(*limit))
             }
             Operation::Feed(after, limit) => Call::Feed(u64::from(*after % 100), usize::from(*limit)),
+            Operation::FeedEnd => Call::FeedEnd,
             Operation::Reopen => Call::Reopen,
         };
         (call, Vec::new())
@@ -233,6 +241,21 @@ impl ReferenceStateMachine for Reference {
     fn apply(mut model: Model, operation: &Operation) -> Model {
         model.step(operation);
         model
+    }
+}
+
+/// The type and key that a new job with these dice has; none if it has no key.
+fn type_and_key(dice: u32) -> Option<(TypeName, Key)> {
+    let (job_type, key) = names(dice);
+    Some((TypeName::new(job_type).ok()?, Key::new(key?).ok()?))
+}
+
+/// The filter whose parts have their bit set.
+fn group_filter(bits: u8) -> GroupFilter {
+    GroupFilter {
+        open: bits & 1 == 0,
+        tag: Tag::new("eu").ok().filter(|_| bits & 2 == 0),
+        owner: Owner::new("Ada").ok().filter(|_| bits & 4 == 0),
     }
 }
 

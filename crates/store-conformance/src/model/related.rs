@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use jobhall_core::needs::Needs;
 use jobhall_core::{
-    Event, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Job, JobSpec, Json, Key, RecordKind, Tag,
+    Event, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Job, JobSpec, Json, Key, Owner, RecordKind,
+    Tag,
 };
 use jobhall_store::{Check, GroupWrite, Link, RecordGroup, RecordWrite, Unit};
 
@@ -22,12 +23,13 @@ impl Maker<'_> {
             id,
             rev: 1,
             name: (dice & 2 == 0).then(|| Key::new("nightly").expect("a valid name")),
-            owner: None,
+            owner: (dice & 8 == 0).then(|| Owner::new("Ada").expect("a valid owner")),
             tags: [Tag::new("eu").expect("a valid tag")].into_iter().take(dice as usize & 1).collect(),
             retry_of: self.groups.first().filter(|_| dice.is_multiple_of(5)).map(|group| group.id),
             created_at: self.now,
             closed: dice.is_multiple_of(7),
             cancel: None,
+            fails: false,
             end: None,
         };
         let member = (dice & 4 == 0).then(|| insert(self.member(id, dice)));
@@ -50,6 +52,7 @@ impl Maker<'_> {
             rev: expected + 1,
             closed: group.closed || dice & 1 == 0,
             cancel: group.cancel.or_else(|| (dice & 0x100 == 0).then(|| failure("cancelled"))),
+            fails: group.fails || dice & 0x300 == 0,
             end: group.end.or_else(|| (dice & 0xc0 == 0).then_some(end)),
             ..group
         };
@@ -60,7 +63,8 @@ impl Maker<'_> {
     pub(super) fn join(&mut self, sketch: &Sketch) -> Option<Unit> {
         let group = self.a_group(sketch)?.id;
         let job = self.member(group, sketch.dice);
-        Some(Unit { checks: vec![Check::Joinable(group)], inserts: vec![insert(job)], ..Unit::default() })
+        let check = if job.spec.attached { Check::GroupOpen(group) } else { Check::Joinable(group) };
+        Some(Unit { checks: vec![check], inserts: vec![insert(job)], ..Unit::default() })
     }
 
     fn member(&mut self, group: GroupId, dice: u32) -> Job {
@@ -134,10 +138,11 @@ impl Maker<'_> {
         Some(Unit { changes: vec![change], ..Unit::default() })
     }
 
-    /// A check that a group accepts members; sometimes of a group that does not exist.
+    /// A check that a group accepts members or is open; sometimes of a group that does not exist.
     pub(super) fn joinable(&self, sketch: &Sketch) -> Check {
         let missing = GroupId::of(id(*self.next_id + 1_000));
-        Check::Joinable(self.a_group(sketch).map_or(missing, |group| group.id))
+        let group = self.a_group(sketch).map_or(missing, |group| group.id);
+        if sketch.dice & 0x10 == 0 { Check::Joinable(group) } else { Check::GroupOpen(group) }
     }
 }
 

@@ -84,6 +84,29 @@ pub fn a_job_without_history_has_no_attempts(store: &dyn Store) {
     }
 }
 
+/// The newest ended attempts of several jobs come in the requested order, each oldest first.
+pub fn ground_13_attempts_of_many_jobs_come_in_the_order_asked(store: &dyn Store) {
+    let client = Client::new(store);
+    let tried = |times: usize| {
+        let mut job = client.put(client.fresh(None));
+        for n in 0..times {
+            job = client.apply(client.claim(&job, "w"));
+            job = client.apply(client.accept(&job));
+            job = client.apply(client.report(&job, &retrying(&n.to_string())));
+        }
+        job.id
+    };
+    let (often, once, never) = (tried(2), tried(1), tried(0));
+    let all = |id| wait(store.attempts(id, 0, usize::MAX)).expect("the attempts");
+    assert_eq!((all(often).len(), all(once).len()), (2, 1));
+    let ids = vec![once, never, often, client.id(), once];
+    let read = |limit| wait(store.attempts_of_jobs(ids.clone(), limit)).expect("the attempts");
+    let none = Vec::new;
+    assert_eq!(read(9), [all(once), none(), all(often), none(), all(once)]);
+    assert_eq!(read(1), [all(once), none(), all(often)[1..].to_vec(), none(), all(once)]);
+    assert_eq!(read(0), vec![Vec::new(); 5]);
+}
+
 /// Params of a change replace the stored ones and nothing else in the spec; without any they are unchanged.
 pub fn params_are_replaced_by_a_change(store: &dyn Store) {
     let client = Client::new(store);

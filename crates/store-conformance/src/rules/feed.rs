@@ -122,3 +122,16 @@ pub fn a_prune_of_the_feed_leaves_no_hole(store: &dyn Store) {
     };
     assert_eq!(left.rows[0], second);
 }
+
+/// The end of the feed is the number of the last row ever written, also after it was pruned.
+pub fn ground_13_the_end_of_the_feed_is_known_after_a_prune(store: &dyn Store) {
+    let end = || wait(store.feed_end()).expect("the end");
+    assert_eq!(end(), 0);
+    rows_at(store, &[10, 20, 30]);
+    assert_eq!(end(), 3);
+    let client = Client::new(store);
+    client.prune(Prune { feed_before: Some(at(25)), ..Prune::default() });
+    assert_eq!(end(), 3);
+    client.prune(Prune { feed_before: Some(at(99)), ..Prune::default() });
+    assert_eq!((numbers(&page(store, 0, 10)), end()), (vec![], 3));
+}

@@ -3,7 +3,7 @@
 use jobhall_core::{
     Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Job, JobSpec, Key, Owner, StateName, Tag,
 };
-use jobhall_store::{Check, Conflict, GroupWrite, JobFilter, Link, Member, Prune, Store, Unit};
+use jobhall_store::{Check, Conflict, GroupFilter, GroupWrite, JobFilter, Link, Member, Prune, Store, Unit};
 
 use crate::client::Client;
 use crate::fixture::wait;
@@ -20,6 +20,7 @@ fn group(client: &Client<'_>) -> Group {
         created_at: client.now(),
         closed: false,
         cancel: None,
+        fails: false,
         end: None,
     }
 }
@@ -48,6 +49,7 @@ pub fn l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev(store: 
         rev: 2,
         closed: true,
         cancel: Some(Failure::new("cancelled", "by hand")),
+        fails: true,
         end: Some(GroupEnd { at: client.now(), verdict: GroupVerdict::Failed, counts }),
         ..first.clone()
     };
@@ -57,7 +59,9 @@ pub fn l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev(store: 
     let second = Group { retry_of: Some(first.id), name: None, owner: None, ..group(&client) };
     assert_eq!(write(store, 1, &second), Err(vec![Conflict::Group { write: 0, stored: None }]));
     assert_eq!(write(store, 0, &second), Ok(()));
-    let page = |before, limit, open| wait(store.group_page(before, limit, open)).expect("a page");
+    let page = |before, limit, open| {
+        wait(store.group_page(GroupFilter::all(open), before, limit)).expect("a page").groups
+    };
     assert_eq!(page(None, 9, false), [second.clone(), ended.clone()]);
     assert_eq!(page(None, 1, false), std::slice::from_ref(&second));
     assert_eq!(page(Some(second.id), 9, false), [ended]);
@@ -86,6 +90,67 @@ pub fn a_closed_group_refuses_members(store: &dyn Store) {
         assert_eq!(commit(refused), Err(vec![Conflict::NotJoinable(id)]));
         assert_eq!(client.get(job), None);
     }
+}
+
+/// A unit that requires an open group is refused if the group is being cancelled, has ended or does not exist. A group
+/// that is only closed to members is open.
+pub fn ground_3_a_cancelled_or_ended_group_refuses_helpers(store: &dyn Store) {
+    let client = Client::new(store);
+    let unit = |id: GroupId| {
+        let job = client.fresh(None);
+        (job.id, Unit { checks: vec![Check::GroupOpen(id)], ..inserting(job) })
+    };
+    let commit = |unit| wait(store.commit(vec![unit])).expect("a commit").results.remove(0).map(|_| ());
+    let closed = Group { closed: true, ..group(&client) };
+    write(store, 0, &closed).expect("a group");
+    let (job, taken) = unit(closed.id);
+    assert_eq!(commit(taken), Ok(()), "it is closed to members only");
+    assert!(client.get(job).is_some());
+    let (verdict, counts) = (GroupVerdict::Succeeded, GroupCounts::default());
+    let end = Some(GroupEnd { at: client.now(), verdict, counts });
+    let ended = Group { closed: true, end, ..group(&client) };
+    let cancel = Some(Failure::new("cancelled", "by hand"));
+    let cancelled = Group { rev: 2, cancel, ..closed };
+    write(store, 0, &ended).expect("an ended group");
+    write(store, 1, &cancelled).expect("a cancel");
+    for id in [cancelled.id, ended.id, GroupId::of(job)] {
+        let (job, refused) = unit(id);
+        assert_eq!(commit(refused), Err(vec![Conflict::NotJoinable(id)]));
+        assert_eq!(client.get(job), None);
+    }
+}
+
+/// Lists of groups can be filtered by tag and owner, and are read in pages.
+pub fn ground_13_groups_are_found_by_tag_and_owner(store: &dyn Store) {
+    let client = Client::new(store);
+    let tag = |tag: &str| Tag::new(tag).expect("a valid tag");
+    let owner = |owner: &str| Some(Owner::new(owner).expect("a valid owner"));
+    let make = |tags: &[&str], name: &str| {
+        let tags = tags.iter().map(|name| tag(name)).collect();
+        let made = Group { tags, owner: owner(name), ..group(&client) };
+        write(store, 0, &made).expect("a group");
+        made.id
+    };
+    let [a, b, c] = [make(&["eu", "x"], "Ada"), make(&["eux"], "Ada"), make(&["x"], "Bob")];
+    // All pages of the list, one group at a time.
+    let listed = |filter: GroupFilter| {
+        let (mut ids, mut before) = (Vec::new(), None);
+        loop {
+            let page = wait(store.group_page(filter.clone(), before, 1)).expect("a page");
+            ids.extend(page.groups.iter().map(|group| group.id));
+            before = page.next;
+            if before.is_none() {
+                return ids;
+            }
+        }
+    };
+    assert_eq!(listed(GroupFilter::default()), [c, b, a]);
+    assert_eq!(listed(GroupFilter { tag: Some(tag("eu")), ..GroupFilter::default() }), [a]);
+    assert_eq!(listed(GroupFilter { tag: Some(tag("x")), ..GroupFilter::default() }), [c, a]);
+    assert_eq!(listed(GroupFilter { owner: owner("Ada"), ..GroupFilter::default() }), [b, a]);
+    let both = GroupFilter { tag: Some(tag("x")), owner: owner("Ada"), open: true };
+    assert_eq!(listed(both), [a]);
+    assert_eq!(listed(GroupFilter { owner: owner("Eve"), ..GroupFilter::default() }), []);
 }
 
 /// The jobs of a group are returned in order, with the fields needed for counting; lists can be filtered by group,

@@ -84,6 +84,8 @@ macro_rules! every_rule {
             groups {
                 l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev
                 a_closed_group_refuses_members
+                ground_3_a_cancelled_or_ended_group_refuses_helpers
+                ground_13_groups_are_found_by_tag_and_owner
                 l21_the_jobs_of_a_group_are_found
                 links_are_kept_until_their_parent_has_ended
                 an_open_group_is_not_removed
@@ -115,6 +117,8 @@ macro_rules! every_rule {
                 only_a_success_of_the_same_type_and_key_is_reused
                 a_success_answers_before_the_holder_of_the_key
                 without_a_wish_for_reuse_the_job_is_made
+                ground_4_only_a_success_above_the_id_answers
+                ground_4_successes_come_in_the_order_asked_with_holes
             }
             idempotency_keys {
                 a_repeated_request_gets_the_first_answer
@@ -151,6 +155,7 @@ macro_rules! every_rule {
                 l12_past_attempts_are_kept_in_order
                 the_last_progress_of_an_ended_attempt_is_kept
                 a_job_without_history_has_no_attempts
+                ground_13_attempts_of_many_jobs_come_in_the_order_asked
                 params_are_replaced_by_a_change
                 what_is_asked_for_is_replaced_by_a_change
                 wanted_specs_come_back_in_order
@@ -164,6 +169,7 @@ macro_rules! every_rule {
                 a_page_begins_after_a_number_and_has_a_limit
                 a_pruned_feed_goes_on_where_it_was
                 a_prune_of_the_feed_leaves_no_hole
+                ground_13_the_end_of_the_feed_is_known_after_a_prune
             }
             blocks {
                 blocks_follow_each_other

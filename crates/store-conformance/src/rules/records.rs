@@ -124,6 +124,7 @@ pub fn a_record_belongs_to_a_group(store: &dyn Store) {
         created_at: at(1),
         closed: false,
         cancel: None,
+        fails: false,
         end: None,
     };
     let records =

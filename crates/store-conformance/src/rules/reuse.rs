@@ -1,13 +1,18 @@
 //! Reuse: a recent enough success of the same (type, key) makes an insert unnecessary.
 
-use jobhall_core::{Job, Report, Time, Verdict, When};
-use jobhall_store::{Conflict, Insert, Store, Unit};
+use jobhall_core::{Job, Key, Report, Time, TypeName, Verdict, When};
+use jobhall_store::{Conflict, Insert, ReuseRange, Store, Unit};
 
 use crate::client::Client;
+use crate::fixture::wait;
 use crate::samples::{failure, inserting};
 
 fn reusing(job: &Job, since: Time) -> Unit {
-    let insert = Insert { job: job.clone(), reuse_since: Some(since) };
+    reusing_in(job, ReuseRange::since(since))
+}
+
+fn reusing_in(job: &Job, range: ReuseRange) -> Unit {
+    let insert = Insert { job: job.clone(), reuse: Some(range) };
     Unit { inserts: vec![insert], ..Unit::default() }
 }
 
@@ -89,4 +94,32 @@ pub fn without_a_wish_for_reuse_the_job_is_made(store: &dyn Store) {
     let client = Client::new(store);
     client.succeeded(Some("k"));
     client.unit(inserting(client.fresh(Some("k")))).expect("it did not ask for reuse");
+}
+
+/// With a job as the bound, only a success with a higher id is reused, whatever its age.
+pub fn ground_4_only_a_success_above_the_id_answers(store: &dyn Store) {
+    let client = Client::new(store);
+    let old = client.succeeded(Some("k"));
+    let newest = client.succeeded(Some("k"));
+    let asked = client.fresh(Some("k"));
+    let above = |job: &Job| reusing_in(&asked, ReuseRange::above(job.id));
+    assert_eq!(client.refused(above(&old)), reusable(&asked, &newest));
+    client.unit(above(&newest)).expect("no success is newer");
+    assert_eq!(client.get(asked.id), Some(asked));
+}
+
+/// The newest success of each key is returned in the requested order; none for a key without one.
+pub fn ground_4_successes_come_in_the_order_asked_with_holes(store: &dyn Store) {
+    let client = Client::new(store);
+    client.succeeded(Some("k"));
+    let newest = client.succeeded(Some("k"));
+    let other = client.succeeded(Some("l"));
+    client.held(Some("k"));
+    client.held(Some("m"));
+    let key = |key: &str| (newest.spec.job_type.clone(), Key::new(key).expect("a valid key"));
+    let another_type = (TypeName::new("another").expect("a valid type"), key("k").1);
+    let keys = vec![key("m"), key("k"), another_type, key("l"), key("k"), key("none")];
+    let expected = vec![None, Some(newest.clone()), None, Some(other), Some(newest), None];
+    assert_eq!(wait(store.successes(keys)), Ok(expected));
+    assert_eq!(wait(store.successes(Vec::new())), Ok(Vec::new()));
 }

@@ -2,7 +2,7 @@
 //! conflicts.
 
 use jobhall_core::Event;
-use jobhall_store::{Check, Conflict, SettingKind, SettingWrite, Store, Unit};
+use jobhall_store::{Check, Conflict, ReuseRange, SettingKind, SettingWrite, Store, Unit};
 
 use crate::client::Client;
 use crate::rules::idempotency_key;
@@ -105,7 +105,7 @@ pub fn every_conflict_of_the_inserts_is_listed(store: &dyn Store) {
     let (fine, wants_held, wants_done) =
         (client.fresh(Some("free")), client.fresh(Some("held")), client.fresh(Some("done")));
     let mut reusing = insert(wants_done.clone());
-    reusing.reuse_since = since;
+    reusing.reuse = since.map(ReuseRange::since);
     let inserts = vec![insert(wants_held.clone()), insert(fine.clone()), reusing];
     let expected = [
         Conflict::KeyHeld { id: wants_held.id, job: held },

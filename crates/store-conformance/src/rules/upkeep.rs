@@ -1,7 +1,7 @@
 //! Deletion by maintenance.
 
 use jobhall_core::Time;
-use jobhall_store::{Insert, Prune, Pruned, RemovedJob, Store, Unit};
+use jobhall_store::{Insert, Prune, Pruned, RemovedJob, ReuseRange, Store, Unit};
 
 use crate::client::Client;
 use crate::fixture::wait;
@@ -41,7 +41,7 @@ pub fn a_pruned_success_is_not_reused(store: &dyn Store) {
     let client = Client::new(store);
     let success = client.succeeded(Some("k"));
     client.prune_jobs([success.id]);
-    let insert = Insert { job: client.fresh(Some("k")), reuse_since: Some(Time::EPOCH) };
+    let insert = Insert { job: client.fresh(Some("k")), reuse: Some(ReuseRange::since(Time::EPOCH)) };
     client.unit(Unit { inserts: vec![insert], ..Unit::default() }).expect("the success was removed");
     let completed = wait(store.completed(None, 10)).expect("completed jobs can be read");
     assert_eq!(completed.jobs, []);

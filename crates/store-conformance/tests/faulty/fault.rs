@@ -36,6 +36,8 @@ pub enum Fault {
     PrunesOpenJobs,
     /// No success is ever reused.
     IgnoresReuse,
+    /// A success is reused whatever its id.
+    IgnoresAbove,
     IgnoresChecks,
     KeepsOldParams,
     /// Units after a refused one are not applied.
@@ -44,6 +46,16 @@ pub enum Fault {
     IgnoresGroupRevs,
     /// A closed group accepts members.
     IgnoresJoinable,
+    /// A group that is cancelled or has ended accepts attached jobs and copies.
+    IgnoresGroupOpen,
+    /// No group is stopped as failed.
+    ForgetsFails,
+    /// Lists of groups are not filtered by tag and owner.
+    IgnoresGroupFilter,
+    /// The attempts of several jobs are returned in another order.
+    MixesAttempts,
+    /// The end of the feed is forgotten when its rows are pruned.
+    FeedEndForgets,
     /// Jobs lose their group.
     ForgetsGroups,
     /// Open groups can be pruned.
@@ -82,7 +94,13 @@ impl Fault {
             Fault::IgnoresRevs => ignore_revs(unit, memory),
             Fault::DropsPastAttempts => unit.changes.iter_mut().for_each(|change| change.past = None),
             Fault::ForgetsIdempotencyKeys => unit.idempotency_key = None,
-            Fault::IgnoresReuse => unit.inserts.iter_mut().for_each(|insert| insert.reuse_since = None),
+            Fault::IgnoresReuse => unit.inserts.iter_mut().for_each(|insert| insert.reuse = None),
+            Fault::IgnoresAbove => {
+                unit.inserts
+                    .iter_mut()
+                    .filter_map(|insert| insert.reuse.as_mut())
+                    .for_each(|range| range.above = None);
+            }
             Fault::IgnoresChecks => unit.checks.clear(),
             Fault::KeepsOldParams => unit.changes.iter_mut().for_each(|change| change.spec = None),
             Fault::ForgetsSpecs => unit.changes.iter_mut().for_each(|change| change.want_spec = false),
@@ -90,6 +108,10 @@ impl Fault {
             Fault::IgnoresJoinable => {
                 unit.checks.retain(|check| !matches!(check, Check::Joinable(_)));
             }
+            Fault::IgnoresGroupOpen => {
+                unit.checks.retain(|check| !matches!(check, Check::GroupOpen(_)));
+            }
+            Fault::ForgetsFails => unit.groups.iter_mut().for_each(|write| write.group.fails = false),
             Fault::ForgetsGroups => unit.inserts.iter_mut().for_each(|insert| {
                 insert.job.spec = Arc::new(JobSpec { group: None, ..(*insert.job.spec).clone() });
             }),

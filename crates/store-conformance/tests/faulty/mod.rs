@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, Time, TypeName};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, Conflict, FeedPage, JobCounts,
-    JobFilter, JobPage, Later, Link, Member, Memory, Prune, Pruned, Record, RecordFilter, RecordPage,
-    Setting, SettingKind, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, Conflict, FeedPage, GroupFilter,
+    GroupPage, JobCounts, JobFilter, JobPage, Later, Link, Member, Memory, Prune, Pruned, Record,
+    RecordFilter, RecordPage, Setting, SettingKind, Store, StoreError, Unit,
 };
 
 pub use fault::Fault;
@@ -36,6 +36,14 @@ impl Faulty {
 
     fn has(&self, fault: Fault) -> bool {
         self.fault == fault
+    }
+
+    /// These jobs, in another order if that is the fault.
+    fn mixed(&self, mut ids: Vec<JobId>) -> Vec<JobId> {
+        if self.has(Fault::MixesAttempts) {
+            ids.reverse();
+        }
+        ids
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -75,10 +83,8 @@ impl Faulty {
         let key_of = |job: &Job| job.spec.key.clone().map(|key| (job.spec.job_type.clone(), key));
         let refused: Vec<Option<Conflict>> = (units.iter())
             .map(|unit| {
-                let insert = unit
-                    .inserts
-                    .iter()
-                    .find(|insert| unit.changes.is_empty() && insert.reuse_since.is_none())?;
+                let insert =
+                    unit.inserts.iter().find(|insert| unit.changes.is_empty() && insert.reuse.is_none())?;
                 let job = kept.keys.get(&key_of(&insert.job)?)?.clone();
                 Some(Conflict::KeyHeld { id: insert.job.id, job })
             })
@@ -183,6 +189,18 @@ impl Store for Faulty {
         self.memory.attempts(id, skip, limit)
     }
 
+    fn attempts_of_jobs(
+        &self,
+        ids: Vec<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Vec<PastAttempt>>, StoreError>> {
+        self.memory.attempts_of_jobs(self.mixed(ids), limit)
+    }
+
+    fn successes(&self, keys: Vec<(TypeName, Key)>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        self.memory.successes(keys)
+    }
+
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
         ready(Ok(self.memory.open_jobs_now(after, limit)))
     }
@@ -229,11 +247,12 @@ impl Store for Faulty {
 
     fn group_page(
         &self,
+        filter: GroupFilter,
         before: Option<GroupId>,
         limit: usize,
-        open: bool,
-    ) -> Later<Result<Vec<Group>, StoreError>> {
-        self.memory.group_page(before, limit, open)
+    ) -> Later<Result<GroupPage, StoreError>> {
+        let filter = if self.has(Fault::IgnoresGroupFilter) { GroupFilter::all(filter.open) } else { filter };
+        self.memory.group_page(filter, before, limit)
     }
 
     fn members(
@@ -276,5 +295,10 @@ impl Store for Faulty {
             page.rows.retain(|row| row.n % 3 != 0);
         }
         ready(Ok(page))
+    }
+
+    fn feed_end(&self) -> Later<Result<u64, StoreError>> {
+        let kept = self.memory.feed_now(0, usize::MAX).rows.last().map_or(0, |row| row.n);
+        ready(Ok(if self.has(Fault::FeedEndForgets) { kept } else { self.memory.feed_end_now() }))
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, TypeName};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, JobCounts, JobFilter,
-    JobPage, Later, Link, Member, Memory, Prune, Pruned, Record, RecordFilter, RecordPage, Setting,
-    SettingKind, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, GroupFilter, GroupPage,
+    JobCounts, JobFilter, JobPage, Later, Link, Member, Memory, Prune, Pruned, Record, RecordFilter,
+    RecordPage, Setting, SettingKind, Store, StoreError, Unit,
 };
 
 pub struct Shared(pub Arc<Memory>);
@@ -34,6 +34,18 @@ impl Store for Shared {
 
     fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>> {
         self.0.attempts(id, skip, limit)
+    }
+
+    fn attempts_of_jobs(
+        &self,
+        ids: Vec<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Vec<PastAttempt>>, StoreError>> {
+        self.0.attempts_of_jobs(ids, limit)
+    }
+
+    fn successes(&self, keys: Vec<(TypeName, Key)>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        self.0.successes(keys)
     }
 
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
@@ -72,11 +84,11 @@ impl Store for Shared {
 
     fn group_page(
         &self,
+        filter: GroupFilter,
         before: Option<GroupId>,
         limit: usize,
-        open: bool,
-    ) -> Later<Result<Vec<Group>, StoreError>> {
-        self.0.group_page(before, limit, open)
+    ) -> Later<Result<GroupPage, StoreError>> {
+        self.0.group_page(filter, before, limit)
     }
 
     fn members(
@@ -115,5 +127,9 @@ impl Store for Shared {
 
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
         self.0.feed(after, limit)
+    }
+
+    fn feed_end(&self) -> Later<Result<u64, StoreError>> {
+        self.0.feed_end()
     }
 }

@@ -62,14 +62,14 @@ pub(super) async fn read(
 fn named_jobs(unit: &Unit) -> impl Iterator<Item = JobId> {
     let checked = unit.checks.iter().filter_map(|check| match check {
         Check::Open(id) => Some(*id),
-        Check::Joinable(_) => None,
+        Check::Joinable(_) | Check::GroupOpen(_) => None,
     });
     touched_ids(unit).chain(checked)
 }
 
 fn named_groups(unit: &Unit) -> impl Iterator<Item = GroupId> {
     let checked = unit.checks.iter().filter_map(|check| match check {
-        Check::Joinable(id) => Some(*id),
+        Check::Joinable(id) | Check::GroupOpen(id) => Some(*id),
         Check::Open(_) => None,
     });
     unit.groups.iter().map(|write| write.group.id).chain(checked)
@@ -101,15 +101,11 @@ fn know_idempotency_key(excerpt: &mut Excerpt, found: &Row) -> Result<(), PgErro
 }
 
 fn successes(units: &[&Unit]) -> Step {
-    let (mut types, mut keys, mut since) = (Vec::new(), Vec::new(), Vec::new());
-    for insert in units.iter().flat_map(|unit| &unit.inserts) {
-        if let (Some(moment), Some(key)) = (insert.reuse_since, &insert.job.spec.key) {
-            types.push(insert.job.spec.job_type.as_str());
-            keys.push(key.as_str());
-            since.push(moment.as_ms());
-        }
-    }
-    Step::new(include_str!("../sql/success_since.sql")).with(types).with(keys).with(since)
+    let inserts = units.iter().flat_map(|unit| &unit.inserts);
+    reads::successes(inserts.filter_map(|insert| {
+        let spec = &insert.job.spec;
+        Some((&spec.job_type, spec.key.as_ref()?, insert.reuse?))
+    }))
 }
 
 /// The jobs that hold or wait for a key that a unit may take or release.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Job, JobId, JobSpec, State, Time, guard};
+use jobhall_core::{Group, Job, JobId, JobSpec, State, guard};
 
 use super::{KeyOf, StoredKey, Tables};
 use crate::{
     AuditRow, Change, Check, Committed, Conflict, Done, FeedRow, GroupWrite, Insert, KeyPlace, Link, News,
-    RecordWrite, Setting, SettingWrite, StoredIdempotencyKey, Unit, key_place,
+    RecordWrite, ReuseRange, Setting, SettingWrite, StoredIdempotencyKey, Unit, key_place,
 };
 
 /// A change to undo if the unit is refused.
@@ -29,7 +29,7 @@ impl Tables {
             results.push(result);
         }
         let feed = (!news.entries.is_empty()).then(|| {
-            let n = self.feed.last().map_or(self.feed_pruned_to, |row| row.n) + 1;
+            let n = self.feed_end() + 1;
             self.feed.push(FeedRow { n, at: news.at, entries: news.entries });
             n
         });
@@ -80,6 +80,10 @@ impl Tables {
             Check::Joinable(id) => {
                 let joinable = self.groups.get(id).is_some_and(|group| !group.closed);
                 (!joinable).then_some(Conflict::NotJoinable(*id))
+            }
+            Check::GroupOpen(id) => {
+                let open = self.groups.get(id).is_some_and(Group::takes_helpers);
+                (!open).then_some(Conflict::NotJoinable(*id))
             }
         }
     }
@@ -156,7 +160,7 @@ impl Tables {
             return Some(Conflict::Stale { id: job.id, job: Some(stored.clone()) });
         }
         if let Some(key) = key_of(job) {
-            if let Some(success) = insert.reuse_since.and_then(|since| self.success_since(&key, since)) {
+            if let Some(success) = insert.reuse.and_then(|range| self.success(&key, range)) {
                 return Some(Conflict::Reusable { id: job.id, job: success });
             }
             let place = key_place(&job.status.state);
@@ -169,10 +173,11 @@ impl Tables {
         None
     }
 
-    fn success_since(&self, key: &KeyOf, since: Time) -> Option<Job> {
+    /// The newest success of a key in this range.
+    pub(super) fn success(&self, key: &KeyOf, range: ReuseRange) -> Option<Job> {
         let of_key = self.jobs.values().rev().filter(|job| key_of(job).as_ref() == Some(key));
         let mut successes = of_key.filter(|job| matches!(job.status.state, State::Succeeded(_)));
-        successes.find(|job| job.status.state.ended_at() >= Some(since)).cloned()
+        successes.find(|job| range.contains(job)).cloned()
     }
 
     fn holder(&self, place: KeyPlace, key: &KeyOf) -> Option<JobId> {

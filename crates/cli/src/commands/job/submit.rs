@@ -91,6 +91,9 @@ pub struct SubmitArgs {
     /// Return an earlier success of at most this age instead, such as 1h
     #[arg(long, value_name = "SPAN", requires = "key")]
     pub reuse: Option<Span>,
+    /// Return an earlier success with a higher id than this job instead
+    #[arg(long, value_name = "ID", requires = "key", conflicts_with = "reuse")]
+    pub reuse_above: Option<u64>,
     /// Run after these jobs have succeeded; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub after: Vec<u64>,
@@ -109,7 +112,7 @@ pub struct SubmitArgs {
     /// Submit many: a file with one job per line, or - for standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = [
         "job_type", "key", "queue", "params", "needs", "uses", "avoid", "windows", "priority", "run_at", "delay",
-        "max_attempts", "at_most_once", "timeout", "silence", "reuse", "throttle_factor", "after", "group", "owner", "tags",
+        "max_attempts", "at_most_once", "timeout", "silence", "reuse", "reuse_above", "throttle_factor", "after", "group", "owner", "tags",
     ])]
     pub from: Option<String>,
 }
@@ -189,7 +192,7 @@ impl SubmitArgs {
             timeouts: (self.timeout.is_some() || self.silence.is_some())
                 .then_some(Timeouts { total: self.timeout, silence: self.silence }),
             on_duplicate: duplicate::wire(self.on_duplicate),
-            reuse: self.reuse.map(|max_age| Reuse { max_age }),
+            reuse: self.reuse.map(Reuse::MaxAge).or(self.reuse_above.map(Reuse::Above)),
             after: self.after.iter().map(|&id| After::Job(id)).collect(),
             after_any: self.after_any,
             group: self.group,
@@ -297,6 +300,8 @@ mod tests {
         assert!(parse(&["t", "--in", "1m", "--run-at", "2026-11-15T09:00:00Z"]).is_err());
         assert!(parse(&["t", "--from", "f"]).is_err());
         assert!(parse(&["t", "--reuse", "1h"]).is_err(), "reuse needs a key");
+        assert!(parse(&["t", "--reuse-above", "17"]).is_err(), "so does this");
+        assert!(parse(&["t", "--key", "k", "--reuse", "1h", "--reuse-above", "17"]).is_err(), "one of them");
         for (words, said) in [
             (["t", "--params", "{"], "params are not JSON"),
             (["t", "--needs", "gpu >"], "needs:"),

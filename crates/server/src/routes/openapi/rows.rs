@@ -156,7 +156,11 @@ fn hall() -> Vec<Row> {
         get("/api/v1/events", "events", "Stream all events as server-sent events")
             .query::<events::AllEventsQuery>()
             .headers(POSITION)
-            .gives_as::<wire::Change>(EVENTS, "Event stream; events named `job` carry this data")
+            .gives_as::<wire::Change>(
+                EVENTS,
+                "Event stream; events named `job`, and `group` at the end of a group, carry this data; events named \
+                 `progress` carry `id` and `progress`",
+            )
             .problems(&[Code::BadRequest, Code::Unavailable]),
     ]
 }
@@ -217,7 +221,7 @@ fn groups() -> Vec<Row> {
         .gives::<wire::Group>("The group")
         .problems(CHANGE),
         post("/api/v1/groups/{id}/cancel", "cancelGroup", "Cancel all jobs of a group (idempotent)")
-            .may_take::<wire::Cancel>()
+            .may_take::<wire::CancelGroup>()
             .gives::<wire::Group>("The group")
             .problems(CHANGE),
         post(
@@ -287,7 +291,10 @@ fn one_job() -> Vec<Row> {
         get("/api/v1/jobs/{id}/events", "jobEvents", "Stream the events of a job as server-sent events")
             .query::<events::EventsQuery>()
             .headers(POSITION)
-            .gives_as::<wire::Change>(EVENTS, "Event stream that ends with the job")
+            .gives_as::<wire::Change>(
+                EVENTS,
+                "Event stream that ends with the job; events named `progress` carry `id` and `progress`",
+            )
             .problems(&[Code::NotFound, Code::Unavailable]),
     ]
 }
