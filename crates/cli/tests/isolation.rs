@@ -198,6 +198,32 @@ fn up_runs_exec_besides_the_types_of_its_worker_file() {
 }
 
 #[test]
+fn ground_15_a_worker_serves_two_thousand_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("worker.toml");
+    let types = |count| {
+        let types = (0..count).map(|n| format!("[types.type-{n:04}]\nrun = [\"echo\", \"I am {n}\"]\n"));
+        types.collect::<String>()
+    };
+    std::fs::write(&file, types(2_000)).unwrap();
+    let words = ["--listen", "127.0.0.1:0", "--slots", "1", "--config", file.to_str().unwrap()];
+    let hall = Up::start(folder, "up", &words);
+    eventually("the start line", || hall.said().contains("type-0019 and 1981 more"));
+    let said = accepted(&hall);
+    assert!(said.as_str().unwrap().contains("type-0030, … 1969 more)"), "{said}");
+    for n in [0, 1_024, 1_999] {
+        hall.told(&["job", "submit", &format!("type-{n:04}"), "--wait"]);
+    }
+    assert_eq!(hall.told(&["job", "log", "4"]), "I am 1999\n");
+    std::fs::write(&file, types(2_048)).unwrap();
+    let mut command = jobhall();
+    command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(hall.folder.path().join("other"));
+    let output = command.arg("--config").arg(&file).output().unwrap();
+    let said = "types: 2049 given, with those that `allow` adds; the limit is 2048";
+    assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_worker_file_with_which_up_cannot_work_is_refused_before_it_starts() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("worker.toml");

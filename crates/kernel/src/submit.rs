@@ -34,8 +34,8 @@ use crate::relations::links::external;
 use crate::relations::sub_job::Call;
 use crate::settings::schedules::Tick;
 
-pub(crate) use job::check_job;
 use job::{bound, checked_once, items, keys_once};
+pub(crate) use job::{check_job, check_needs};
 use relations::{Ends, check_relations, group_created, related};
 
 /// A submit in progress, with the planned action for each job.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::parse::Vocabulary;
 use super::selector::Selector;
 use super::value::Fact;
-use super::{Holder, Reason, SelectorError, Unmet};
+use super::{Holder, Reason, SelectorError, Unmet, WORKER_BOUNDS};
 use crate::scope::Scope;
 
 /// A worker's statement of which jobs it accepts. Cheap to clone; equal when the canonical texts are equal.
@@ -26,7 +26,7 @@ impl Accepts {
     /// # Errors
     /// The first thing wrong with the text, and where; another name than these two is one.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        Selector::parse(text, Vocabulary::Job).map(Self::of)
+        Selector::parse(text, Vocabulary::Job, WORKER_BOUNDS).map(Self::of)
     }
 
     fn of(selector: Selector) -> Self {

@@ -67,8 +67,22 @@ use crate::name::as_text;
 use parse::Vocabulary;
 use selector::Selector;
 
-/// The longest text in bytes, as it was written and in its canonical form.
-pub const TEXT_BYTES_MAX: usize = 1_024;
+/// How long a text and the lists in it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TextBounds {
+    /// The longest text in bytes, as it was written and in its canonical form.
+    pub bytes: usize,
+    /// Maximum number of entries of a list, counted as written.
+    pub entries: usize,
+}
+
+/// The bounds of the needs of a job and of what it uses.
+pub const JOB_BOUNDS: TextBounds = TextBounds { bytes: 1_024, entries: 32 };
+/// The bounds of the needs of a job whose type belongs to an application. Needs are parsed with these; the kernel,
+/// which knows the type, refuses the needs of other jobs that are beyond [`JOB_BOUNDS`].
+pub const RESERVED_BOUNDS: TextBounds = TextBounds { bytes: 16 << 10, entries: 256 };
+/// The bounds of the abilities of a worker and of what it accepts.
+pub const WORKER_BOUNDS: TextBounds = TextBounds { bytes: 128 << 10, entries: 2_048 };
 /// Maximum number of terms in needs, uses or accepts, counted as written.
 pub const TERMS_MAX: usize = 32;
 /// Maximum number of abilities of one worker.
@@ -77,8 +91,6 @@ pub const ABILITIES_MAX: usize = 64;
 pub const NAME_CHARS_MAX: usize = 64;
 /// The longest word or number, in characters, without its quotes.
 pub const VALUE_CHARS_MAX: usize = 128;
-/// Maximum number of entries of a list, counted as written.
-pub const LIST_ENTRIES_MAX: usize = 32;
 /// Maximum number of decimals of a number.
 pub const DECIMALS_MAX: usize = 3;
 
@@ -87,12 +99,19 @@ pub const DECIMALS_MAX: usize = 3;
 pub struct Needs(Arc<Selector>);
 
 impl Needs {
-    /// Parses comma-separated terms; an empty text requires nothing.
+    /// Parses comma-separated terms within [`RESERVED_BOUNDS`]; an empty text requires nothing.
     ///
     /// # Errors
     /// The first thing wrong with the text, and where.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        Selector::parse(text, Vocabulary::Abilities).map(|selector| Self(Arc::new(selector)))
+        let selector = Selector::parse(text, Vocabulary::Abilities, RESERVED_BOUNDS)?;
+        Ok(Self(Arc::new(selector)))
+    }
+
+    /// The number of entries of the longest list.
+    #[must_use]
+    pub fn longest_list(&self) -> usize {
+        self.0.longest_list()
     }
 
     /// The canonical text: terms sorted, each once, numbers and spacing normalised.

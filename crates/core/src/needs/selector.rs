@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use super::parse::{self, Vocabulary};
 use super::term::Term;
 use super::value::Fact;
-use super::{Holder, Reason, SelectorError, Unmet};
+use super::{Holder, Reason, SelectorError, TextBounds, Unmet};
 
 /// The text determines the terms, so only the text is compared.
 #[derive(Debug, Default)]
@@ -16,17 +16,26 @@ pub(super) struct Selector {
 }
 
 impl Selector {
-    pub(super) fn parse(text: &str, vocabulary: Vocabulary) -> Result<Self, SelectorError> {
-        let mut terms = parse::terms(text, vocabulary)?;
+    pub(super) fn parse(
+        text: &str,
+        vocabulary: Vocabulary,
+        bounds: TextBounds,
+    ) -> Result<Self, SelectorError> {
+        let mut terms = parse::terms(text, vocabulary, bounds)?;
         terms.sort_unstable();
         terms.dedup();
         let canonical = terms.iter().map(Term::to_string).collect::<Vec<_>>().join(", ");
-        parse::check_canonical(text, canonical.len())?;
+        parse::check_canonical(text, canonical.len(), bounds)?;
         Ok(Self { text: canonical.into(), terms: terms.into() })
     }
 
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The number of entries of the longest list.
+    pub(super) fn longest_list(&self) -> usize {
+        self.terms.iter().map(Term::list_len).max().unwrap_or(0)
     }
 
     pub(super) fn holds<'a>(&self, lookup: impl Fn(&str) -> Option<Fact<'a>>) -> bool {

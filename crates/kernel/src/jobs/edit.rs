@@ -14,6 +14,7 @@ use crate::api::ticket::Ticket;
 use crate::commits::step::Then;
 use crate::jobs::windows::Timed;
 use crate::kernel::{JobTask, Kernel};
+use crate::submit::check_needs;
 
 /// Changes of a job; a field that is none stays as it is. Type, key and queue never change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +93,12 @@ impl Edit {
     }
 }
 
+/// Rejects a spec that an edit may not make.
+fn check_spec(spec: &JobSpec) -> Result<(), Rejected> {
+    spec.retry.check()?;
+    check_needs(&spec.job_type, &spec.needs)
+}
+
 impl Kernel {
     /// Edits an open job.
     pub(crate) fn edit(&mut self, task: JobTask, edit: Edit, to: Ticket<StateName>) {
@@ -111,8 +118,8 @@ impl Kernel {
     ) {
         let Some(entry) = self.jobs.get(task.id) else { return };
         let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
-        if let Some(Err(error)) = spec.as_ref().map(|spec| spec.retry.check()) {
-            return self.answer(to, Err(error.into()));
+        if let Some(Err(refused)) = spec.as_deref().map(check_spec) {
+            return self.answer(to, Err(refused));
         }
         match transition(&entry.unmoved(), event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_respecced(task, *step, spec, Then::Answer(to)),

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use jobhall_core::{JobId, NewJob, OnDuplicate, bounds};
+use jobhall_core::needs::{JOB_BOUNDS, Needs, RESERVED_BOUNDS};
+use jobhall_core::{JobId, NewJob, OnDuplicate, TypeName, bounds};
 use jobhall_store::Check;
 
 use super::{Item, ItemAction};
@@ -16,11 +17,19 @@ pub(super) fn bound(field: &'static str, given: usize, least: usize, most: usize
     Err(Rejected::Bound { field, given, least, most })
 }
 
+/// Rejects needs that are too large for a job of this type.
+pub(crate) fn check_needs(job_type: &TypeName, needs: &Needs) -> Result<(), Rejected> {
+    let most = if job_type.is_reserved() { RESERVED_BOUNDS } else { JOB_BOUNDS };
+    bound("needs length", needs.as_str().len(), 0, most.bytes)?;
+    bound("needs list length", needs.longest_list(), 0, most.entries)
+}
+
 /// Rejects a job with values out of bounds.
 pub(crate) fn check_job(job: &NewJob) -> Result<(), Rejected> {
     if let Some(retry) = &job.retry {
         retry.check()?;
     }
+    check_needs(&job.job_type, &job.needs)?;
     bound("tags", job.tags.len(), 0, bounds::TAGS)?;
     let most = u64::from(bounds::THROTTLE_FACTOR);
     if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
