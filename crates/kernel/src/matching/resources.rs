@@ -14,6 +14,7 @@ use jobhall_core::needs::{Abilities, Taken, Uses};
 use jobhall_core::{JobId, State, WorkerName};
 
 use crate::api::effect::{SessionId, VacancyId};
+use crate::api::time::Mono;
 use crate::jobs::ids::IdMap;
 use crate::kernel::{AgendaItem, Kernel};
 use crate::matching::Fleet;
@@ -60,6 +61,7 @@ pub(crate) struct Gate<'a> {
     pub workers: &'a BTreeMap<WorkerName, WorkerState>,
     pub sessions: &'a BTreeMap<SessionId, SessionState>,
     pub avoids: &'a IdMap<JobId, Avoids>,
+    pub now: Mono,
 }
 
 impl Gate<'_> {
@@ -79,8 +81,8 @@ impl Gate<'_> {
 }
 
 impl Fleet {
-    pub(crate) fn gate(&self) -> Gate<'_> {
-        Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids }
+    pub(crate) fn gate(&self, now: Mono) -> Gate<'_> {
+        Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids, now }
     }
 
     /// Allocates what a job uses on its worker.
@@ -145,13 +147,13 @@ impl Fleet {
 
 impl Kernel {
     pub(crate) fn gate(&self) -> Gate<'_> {
-        self.fleet.gate()
+        self.fleet.gate(self.env.mono())
     }
 
     /// The first ready job that a vacancy may take.
     pub(crate) fn best_for(&mut self, id: VacancyId) -> Option<Rank> {
         let vacancy = self.fleet.vacancies.get(&id)?;
-        let gate = self.fleet.gate();
+        let gate = self.fleet.gate(self.env.mono());
         let meets =
             |abilities: &Abilities, line: &Line, rank| gate.meets(&vacancy.worker, abilities, line, rank);
         self.board.best(vacancy.profile, meets)
@@ -311,7 +313,7 @@ mod tests {
 
     fn leaves(fleet: &Fleet, gpus: &str, n: u64) -> bool {
         let abilities = Abilities::parse("gpu=4").unwrap();
-        fleet.gate().leaves(&worker("a"), &abilities, &uses(gpus), rank(n))
+        fleet.gate(Mono(0)).leaves(&worker("a"), &abilities, &uses(gpus), rank(n))
     }
 
     #[test]

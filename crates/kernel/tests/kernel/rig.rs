@@ -11,7 +11,7 @@ use jobhall_kernel::{
     Answer, Assignment, AttemptRef, Config, Effect, Explanation, Kernel, Mono, Now, OpenedSession, Rejected,
     Request, SessionId, Shown, StoreReply, StoreRequest, Submit, VacancyId, abridge,
 };
-use jobhall_store::{CommitError, Memory, Unit};
+use jobhall_store::{CommitError, Memory, StoreError, Unit};
 
 pub struct Hall {
     pub kernel: Kernel,
@@ -26,6 +26,8 @@ pub struct Hall {
     pub sessions: Vec<SessionId>,
     /// The next commits fail with this.
     pub fail: Option<CommitError>,
+    /// This many of the next reads of a job fail.
+    pub failing_reads: usize,
     tickets: u64,
 }
 
@@ -57,6 +59,7 @@ impl Hall {
             hold: false,
             held: Vec::new(),
             fail: None,
+            failing_reads: 0,
             sessions: Vec::new(),
             tickets: 0,
         };
@@ -148,6 +151,10 @@ impl Hall {
             StoreRequest::Remove(ticket, jobs) => {
                 let prune = jobhall_store::Prune { jobs: jobs.clone(), ..Default::default() };
                 StoreReply::Removed(ticket, jobs, Ok(self.store.prune_now(&prune)))
+            }
+            StoreRequest::Job(id) if self.failing_reads > 0 => {
+                self.failing_reads -= 1;
+                StoreReply::Job(id, Err(StoreError::new("no")))
             }
             StoreRequest::Job(id) => {
                 let job = self.store.jobs_now(&[id]).remove(0);
