@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jobhall_core::needs::WORKER_BOUNDS;
-use jobhall_protocol::{Keep, WorkerFile};
+use jobhall_protocol::{Ability, Keep, WorkerFile};
 
 use crate::commands::worker::WorkerArgs;
 use crate::failure::{Failure, Outcome};
@@ -23,6 +23,8 @@ pub fn with_flags(args: &WorkerArgs) -> Outcome<WorkerFile> {
     file.name = args.name.clone().or(file.name);
     file.slots = args.slots.or(file.slots);
     file.allow.extend(&args.allow);
+    // After the file was read: it cannot give this ability itself.
+    file.abilities.extend(args.main.then(|| ("main".to_owned(), Ability::Number(1))));
     file.keep = args.keep_failed.then_some(Keep::Failed).or(file.keep);
     Ok(file)
 }

@@ -83,6 +83,11 @@ pub enum SelectorErrorKind {
         /// The character found.
         found: char,
     },
+    /// A fact of every worker is given as an ability.
+    ReservedAbility {
+        /// The name as it was written.
+        name: Box<str>,
+    },
     /// An ability is given twice.
     DuplicateAbility {
         /// The name as it was written.
@@ -135,6 +140,7 @@ impl SelectorErrorKind {
             Self::NumberTooPrecise { .. } | Self::NumberTooLarge { .. } => {
                 "; put it in quotes to make it a word".to_owned()
             }
+            Self::ReservedAbility { .. } => "; it is the name of the worker, from its token".to_owned(),
             Self::UppercaseName { did_you_mean, .. } => format!("; did you mean \"{did_you_mean}\"?"),
             Self::UnknownName { did_you_mean: Some(name), .. } => format!("; did you mean \"{name}\"?"),
             Self::UnknownName { did_you_mean: None, .. } => "; use \"queue\" or \"type\"".to_owned(),
@@ -176,6 +182,7 @@ impl fmt::Display for SelectorErrorKind {
             Self::TooManyTerms => write!(f, "more than {TERMS_MAX} terms"),
             Self::TooManyAbilities => write!(f, "more than {ABILITIES_MAX} abilities"),
             Self::ControlCharacter { found } => write!(f, "control character U+{:04X}", u32::from(*found)),
+            Self::ReservedAbility { name } => write!(f, "ability \"{name}\" is reserved"),
             Self::DuplicateAbility { name } => write!(f, "ability \"{name}\" is given a second time"),
             Self::DuplicateResource { name } => write!(f, "resource \"{name}\" is given a second time"),
             Self::MissingAmount { name } => write!(f, "expected \"=\" and an amount after \"{name}\""),

@@ -25,6 +25,9 @@
 //! `!=` and `notin` hold for an absent ability, as in Kubernetes selectors: "not on Windows" is true of a worker that
 //! does not declare its system. Write `os, os!=windows` to require both.
 //!
+//! The name `worker` is no ability: it is a fact of every worker, its name from its credential. It is a word, so
+//! `worker=7` is the worker named 7. It is not part of what makes workers equal, so terms about it are evaluated apart.
+//!
 //! A bare value made of digits (`2`, `-1`, `0.5`) is a number; in quotes (`"2"`) it is a word, and the two are never
 //! equal. Names are lowercase; values keep their case. Only spaces separate: tabs and line ends are control
 //! characters, which are not allowed.
@@ -63,9 +66,10 @@ pub use value::{Scalar, Value};
 
 pub(crate) use suggest::{did_you_mean, slips};
 
-use crate::name::as_text;
+use crate::name::{WorkerName, as_text};
 use parse::Vocabulary;
 use selector::Selector;
+use value::Fact;
 
 /// How long a text and the lists in it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,6 +91,8 @@ pub const WORKER_BOUNDS: TextBounds = TextBounds { bytes: 128 << 10, entries: 2_
 pub const TERMS_MAX: usize = 32;
 /// Maximum number of abilities of one worker.
 pub const ABILITIES_MAX: usize = 64;
+/// The fact of every worker that is none of its abilities: its name.
+pub const WORKER: &str = "worker";
 /// The longest name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
 /// The longest word or number, in characters, without its quotes.
@@ -126,16 +132,34 @@ impl Needs {
         self.as_str().is_empty()
     }
 
-    /// Whether every term holds for these abilities. Does not allocate.
+    /// Whether every term about abilities holds for these. Does not allocate.
     #[must_use]
     pub fn satisfied_by(&self, abilities: &Abilities) -> bool {
-        self.0.holds(|name| abilities.fact(name))
+        self.0.holds(|name| name != WORKER, |name| abilities.fact(name))
     }
 
-    /// The terms that do not hold for these abilities, in canonical order, each with its reason.
+    /// The terms about abilities that do not hold for these, in canonical order, each with its reason.
     #[must_use]
     pub fn unmet(&self, abilities: &Abilities) -> Vec<Unmet> {
-        self.0.unmet(Holder::Worker, |name| abilities.fact(name))
+        self.0.unmet(Holder::Worker, |name| name != WORKER, |name| abilities.fact(name))
+    }
+
+    /// Whether a term is about the name of the worker.
+    #[must_use]
+    pub fn names_worker(&self) -> bool {
+        self.0.names(WORKER)
+    }
+
+    /// Whether every term about the name of the worker holds for this one. Does not allocate.
+    #[must_use]
+    pub fn admits(&self, worker: &WorkerName) -> bool {
+        self.0.holds(|name| name == WORKER, |_| Some(Fact::Word(worker.as_str())))
+    }
+
+    /// The terms about the name of the worker that do not hold for this one.
+    #[must_use]
+    pub fn unmet_by(&self, worker: &WorkerName) -> Vec<Unmet> {
+        self.0.unmet(Holder::Worker, |name| name == WORKER, |_| Some(Fact::Word(worker.as_str())))
     }
 }
 

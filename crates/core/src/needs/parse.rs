@@ -17,7 +17,7 @@ use super::term::{Comparison, Condition, Term};
 use super::value::{Scalar, Value};
 use super::{
     ABILITIES_MAX, JOB_BOUNDS, Position, SelectorError, SelectorErrorKind as Kind, TERMS_MAX, TextBounds,
-    WORKER_BOUNDS,
+    WORKER, WORKER_BOUNDS,
 };
 
 /// In the order of matching: a longer symbol before its prefix.
@@ -54,6 +54,9 @@ pub(super) fn abilities(text: &str) -> Result<BTreeMap<Box<str>, Value>, Selecto
     while parser.has_another(abilities.len(), ABILITIES_MAX, Kind::TooManyAbilities)? {
         let start = parser.cursor.offset();
         let name = parser.name()?;
+        if *name == *WORKER {
+            return Err(parser.cursor.error_at(start, Kind::ReservedAbility { name }));
+        }
         if abilities.contains_key(&name) {
             return Err(parser.cursor.error_at(start, Kind::DuplicateAbility { name }));
         }
@@ -107,12 +110,14 @@ pub(super) struct Parser<'a> {
     pub(super) cursor: Cursor<'a>,
     pub(super) vocabulary: Vocabulary,
     pub(super) bounds: TextBounds,
+    /// Whether the values of the current term are words, whatever they look like.
+    pub(super) as_words: bool,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, vocabulary: Vocabulary, bounds: TextBounds) -> Result<Self, SelectorError> {
         check_text(text, bounds.bytes)?;
-        Ok(Self { cursor: Cursor::new(text), vocabulary, bounds })
+        Ok(Self { cursor: Cursor::new(text), vocabulary, bounds, as_words: vocabulary == Vocabulary::Job })
     }
 
     /// Whether another item follows those already read; moves past the comma to it.
@@ -147,6 +152,7 @@ impl<'a> Parser<'a> {
             return Ok(Term { name: self.name()?, condition: Condition::Absent });
         }
         let name = self.name()?;
+        self.as_words = self.vocabulary == Vocabulary::Job || *name == *WORKER;
         let condition = self.condition(&name)?;
         Ok(Term { name, condition })
     }
@@ -177,7 +183,7 @@ impl<'a> Parser<'a> {
         start: usize,
         comparison: Comparison,
     ) -> Result<Condition, SelectorError> {
-        if self.vocabulary == Vocabulary::Job {
+        if self.as_words {
             let kind = Kind::NotComparable { name: name.into(), operator: comparison.symbol() };
             return Err(self.cursor.error_at(start, kind));
         }

@@ -38,22 +38,38 @@ impl Selector {
         self.terms.iter().map(Term::list_len).max().unwrap_or(0)
     }
 
-    pub(super) fn holds<'a>(&self, lookup: impl Fn(&str) -> Option<Fact<'a>>) -> bool {
-        self.failing(lookup).next().is_none()
+    /// Whether a term is about this name.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.terms.iter().any(|term| &*term.name == name)
     }
 
-    pub(super) fn unmet<'a>(&self, holder: Holder, lookup: impl Fn(&str) -> Option<Fact<'a>>) -> Vec<Unmet> {
-        let failing = self.failing(lookup);
+    /// Whether the terms about such names hold.
+    pub(super) fn holds<'a>(
+        &self,
+        about: impl Fn(&str) -> bool,
+        lookup: impl Fn(&str) -> Option<Fact<'a>>,
+    ) -> bool {
+        self.failing(about, lookup).next().is_none()
+    }
+
+    /// The terms about such names that do not hold.
+    pub(super) fn unmet<'a>(
+        &self,
+        holder: Holder,
+        about: impl Fn(&str) -> bool,
+        lookup: impl Fn(&str) -> Option<Fact<'a>>,
+    ) -> Vec<Unmet> {
+        let failing = self.failing(about, lookup);
         failing.map(|(term, reason)| Unmet::new(term, holder, reason.map(Fact::to_value))).collect()
     }
 
     fn failing<'a>(
         &self,
+        about: impl Fn(&str) -> bool,
         lookup: impl Fn(&str) -> Option<Fact<'a>>,
     ) -> impl Iterator<Item = (&Term, Reason<Fact<'a>>)> {
-        self.terms
-            .iter()
-            .filter_map(move |term| term.failure(lookup(&term.name)).map(|reason| (term, reason)))
+        let terms = self.terms.iter().filter(move |term| about(&term.name));
+        terms.filter_map(move |term| term.failure(lookup(&term.name)).map(|reason| (term, reason)))
     }
 }
 

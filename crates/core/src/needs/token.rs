@@ -82,7 +82,7 @@ impl Parser<'_> {
         let start = self.cursor.offset();
         let text = self.cursor.take_while(is_bare);
         self.check_length(start, text.len())?;
-        if self.vocabulary == Vocabulary::Job {
+        if self.as_words {
             return Ok(Scalar::Word(text.into()));
         }
         let kind = match Number::parse(text) {

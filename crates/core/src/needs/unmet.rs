@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::WORKER;
 use super::term::Term;
 use super::value::{Named, Value};
 
@@ -147,6 +148,7 @@ impl fmt::Display for Unmet {
         write!(f, "{}: this {holder} has ", self.term)?;
         match self.reason.has() {
             None => write!(f, "no {}", self.name),
+            Some(Value::Word(name)) if *self.name == *WORKER => write!(f, "the name {name}"),
             Some(has) => write!(f, "{}{}", self.named(has), self.remark()),
         }
     }

@@ -12,12 +12,12 @@ use crate::api::time::Mono;
 use crate::jobs::entry::Placed;
 use crate::kernel::Kernel;
 use crate::matching::Fleet;
-use crate::matching::board::ProfileId;
+use crate::matching::board::Line;
 use crate::matching::resources::Gate;
 use crate::upkeep::Deadline;
 
-/// The shortest and the longest patience, in milliseconds.
-const PATIENCE_MS: (u64, u64) = (1_000, 10_000);
+/// The shortest patience, in milliseconds.
+const PATIENCE_MS: u64 = 1_000;
 
 /// The workers that a job avoids.
 #[derive(Clone, Debug, Default)]
@@ -40,14 +40,13 @@ impl Avoids {
 }
 
 /// How long a job of a type with this expected duration waits for another worker. Without one, the longest time.
-fn patience_ms(expected_ms: Option<u64>) -> u64 {
-    let (least, most) = PATIENCE_MS;
-    expected_ms.map_or(most, |ms| ms.clamp(least, most))
+fn patience_ms(expected_ms: Option<u64>, most: u64) -> u64 {
+    expected_ms.map_or(most, |ms| ms.max(PATIENCE_MS).min(most))
 }
 
 impl Gate<'_> {
     /// Whether the job avoids this worker and still waits for another matching one, which is connected.
-    pub(crate) fn goes_elsewhere(&self, job: JobId, worker: &WorkerName, suits: &[ProfileId]) -> bool {
+    pub(crate) fn goes_elsewhere(&self, job: JobId, worker: &WorkerName, line: &Line) -> bool {
         let Some(avoids) = self.avoids.get(&job) else { return false };
         if avoids.is_impatient(self.now) {
             return false;
@@ -56,7 +55,8 @@ impl Gate<'_> {
         let other = |worker: &WorkerName| !avoided(worker);
         let mut there = self.sessions.values().filter(|session| {
             session.takes_jobs()
-                && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
+                && session.profile.is_some_and(|profile| line.suits.binary_search(&profile).is_ok())
+                && line.demand.admits(&session.worker)
         });
         avoided(worker) && there.any(|session| other(&session.worker))
     }
@@ -144,7 +144,7 @@ impl Kernel {
         }
         let class = self.jobs.get(id).and_then(|entry| self.board.class(entry.class));
         let expected_ms = class.and_then(|class| self.type_config(&class.job_type).expected_ms);
-        let until = self.env.mono().plus_ms(patience_ms(expected_ms));
+        let until = self.env.mono().plus_ms(patience_ms(expected_ms, self.env.config().avoid_ms));
         if let Some(until) = self.fleet.begin_patience(id, until) {
             self.deadlines.set(Deadline::Patience(until, id));
         }
@@ -187,7 +187,12 @@ impl Kernel {
 mod tests {
     use super::*;
     use crate::fixtures::{id, spec, worker};
+    use crate::matching::board::ProfileId;
     use crate::matching::tests::{add_session, profiles};
+
+    fn line(suits: &[ProfileId]) -> Line {
+        Line::of(suits.to_vec())
+    }
 
     fn avoiding(copy_of: Option<u64>) -> JobSpec {
         JobSpec { avoid: true, copy_of: copy_of.map(id), ..spec() }
@@ -207,7 +212,7 @@ mod tests {
         let (mut fleet, [one, other]) = (fleet(), profiles());
         fleet.note_had(id(1), &avoiding(None), &worker("a"));
         let elsewhere = |fleet: &Fleet, name, suits: &[_]| {
-            fleet.gate(Mono(0)).goes_elsewhere(id(1), &worker(name), suits)
+            fleet.gate(Mono(0)).goes_elsewhere(id(1), &worker(name), &line(suits))
         };
         assert!(elsewhere(&fleet, "a", &[one, other]));
         assert!(!elsewhere(&fleet, "b", &[one, other]), "this worker did not have it");
@@ -223,7 +228,7 @@ mod tests {
         assert_eq!(fleet.begin_patience(id(1), Mono(5_000)), Some(Mono(5_000)));
         assert_eq!(fleet.begin_patience(id(1), Mono(9_000)), None, "it began before");
         let elsewhere =
-            |fleet: &Fleet, now| fleet.gate(Mono(now)).goes_elsewhere(id(1), &worker("a"), &suits);
+            |fleet: &Fleet, now| fleet.gate(Mono(now)).goes_elsewhere(id(1), &worker("a"), &line(&suits));
         assert!(elsewhere(&fleet, 4_999) && !elsewhere(&fleet, 5_000));
         assert_eq!(fleet.end_patience(id(1)), Some(Mono(5_000)));
         assert!(elsewhere(&fleet, 5_000), "it waits again when it is ready again");
@@ -232,7 +237,8 @@ mod tests {
 
     #[test]
     fn ground_9_the_patience_is_the_expected_duration_between_one_and_ten_seconds() {
-        let all = [None, Some(0), Some(999), Some(4_000), Some(10_001)].map(patience_ms);
+        let all = [None, Some(0), Some(999), Some(4_000), Some(10_001)]
+            .map(|expected_ms| patience_ms(expected_ms, 10_000));
         assert_eq!(all, [10_000, 1_000, 1_000, 4_000, 10_000]);
     }
 
@@ -243,7 +249,7 @@ mod tests {
         assert!(["a", "b"].iter().all(|name| !fleet.gate(Mono(0)).goes_elsewhere(
             id(1),
             &worker(name),
-            &suits
+            &line(&suits)
         )));
     }
 
@@ -261,7 +267,7 @@ mod tests {
         let (mut fleet, suits) = (fleet(), profiles());
         fleet.note_copy(id(2), &avoiding(Some(1)));
         let elsewhere =
-            |fleet: &Fleet, name| fleet.gate(Mono(0)).goes_elsewhere(id(2), &worker(name), &suits);
+            |fleet: &Fleet, name| fleet.gate(Mono(0)).goes_elsewhere(id(2), &worker(name), &line(&suits));
         assert!(!elsewhere(&fleet, "a"));
         fleet.sessions.get_mut(&crate::SessionId(1)).unwrap().attempts.insert(id(1));
         assert!(elsewhere(&fleet, "a") && !elsewhere(&fleet, "b"));

@@ -67,8 +67,9 @@ pub(crate) struct Gate<'a> {
 impl Gate<'_> {
     /// Whether the first job of a line, which has this rank, may be assigned to this worker.
     pub fn meets(&self, worker: &WorkerName, abilities: &Abilities, line: &Line, rank: Rank) -> bool {
-        self.leaves(worker, abilities, &line.demand.uses, rank)
-            && line.demand.apart.is_none_or(|job| !self.goes_elsewhere(job, worker, &line.suits))
+        line.demand.admits(worker)
+            && self.leaves(worker, abilities, &line.demand.uses, rank)
+            && line.demand.apart.is_none_or(|job| !self.goes_elsewhere(job, worker, line))
     }
 
     fn leaves(&self, worker: &WorkerName, abilities: &Abilities, uses: &Uses, rank: Rank) -> bool {
@@ -246,9 +247,10 @@ impl Kernel {
             let kept = self.fleet.workers.get(worker).is_some_and(|state| state.reserved_for.is_some());
             session.takes_jobs()
                 && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
+                && line.demand.admits(worker)
                 && !kept
                 && self.lacks(worker, &line.demand.uses)
-                && line.demand.apart.is_none_or(|job| !gate.goes_elsewhere(job, worker, suits))
+                && line.demand.apart.is_none_or(|job| !gate.goes_elsewhere(job, worker, line))
         };
         let best = self.fleet.sessions.values().filter(free).min_by_key(|session| session.attempts.len());
         let Some(worker) = best.map(|session| session.worker.clone()) else { return };

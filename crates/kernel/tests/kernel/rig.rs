@@ -239,6 +239,8 @@ impl Hall {
             abilities: Abilities::parse(abilities).unwrap(),
             accepts: Accepts::default(),
             attempts,
+            lease_ms: None,
+            fresh: false,
         };
         match self.ask(request).unwrap() {
             Answer::Session(OpenedSession { session, .. }) => session,
@@ -252,6 +254,8 @@ impl Hall {
             abilities: Abilities::parse(abilities).unwrap(),
             accepts: Accepts::parse(accepts).unwrap(),
             attempts: Vec::new(),
+            lease_ms: None,
+            fresh: false,
         };
         self.open_session(request)
     }
@@ -270,7 +274,14 @@ impl Hall {
     pub fn come_back(&mut self, name: &str, held: &[&Assignment]) -> SessionId {
         let attempts = held.iter().map(|held| (held.attempt, held.lease)).collect();
         let (abilities, accepts) = (Abilities::default(), Accepts::default());
-        self.open_session(Request::OpenSession { worker: worker(name), abilities, accepts, attempts })
+        self.open_session(Request::OpenSession {
+            worker: worker(name),
+            abilities,
+            accepts,
+            attempts,
+            lease_ms: None,
+            fresh: false,
+        })
     }
 
     pub fn vacancy(&mut self, session: SessionId, slots: u32) -> VacancyId {

@@ -109,7 +109,8 @@ async fn speak(
     if end == End::TokenRevoked {
         let _ = app.engine.end_worker(caller.worker.clone()).await;
     }
-    drop(guard);
+    // Before another process can have the name: it may end the sessions without a connection.
+    guard.leave().await;
     drop(name);
     end
 }
@@ -118,17 +119,28 @@ async fn speak(
 struct Guard {
     app: Arc<App>,
     session: SessionId,
+    left: bool,
 }
 
 impl Guard {
     fn enter(app: &Arc<App>, session: SessionId, present: Arc<Present>) -> Guard {
         app.sessions.enter(session, present);
-        Guard { app: app.clone(), session }
+        Guard { app: app.clone(), session, left: false }
+    }
+
+    /// Disconnects the session, and returns when that is known to the engine.
+    async fn leave(mut self) {
+        self.app.sessions.leave(self.session);
+        let _ = self.app.engine.disconnect(self.session).await;
+        self.left = true;
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        if self.left {
+            return;
+        }
         self.app.sessions.leave(self.session);
         // Without a runtime the process is exiting, and sessions end with it.
         if let Ok(runtime) = Handle::try_current() {
