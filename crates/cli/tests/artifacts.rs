@@ -218,8 +218,7 @@ fn a_file_is_put_from_inside_a_job() {
     hall.run(&["job", "submit", "mine"]);
     let token = fs::read_to_string(hall.path("data/admin.token")).unwrap();
     let client = jobhall_client::Client::new(&hall.url, Some(token.trim())).unwrap();
-    let vacancy =
-        jobhall_protocol::Vacancy::default();
+    let vacancy = jobhall_protocol::Vacancy::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let given = runtime.block_on(client.vacancies(&vacancy)).unwrap().attempts.remove(0);
     let content = "kept\n".repeat(3_000_000);

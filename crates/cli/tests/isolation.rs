@@ -184,6 +184,16 @@ fn up_gives_its_worker_a_worker_file() {
 }
 
 #[test]
+fn ground_8_main_gives_the_local_worker_an_ability_that_its_file_cannot_give() {
+    let words = ["--listen", "127.0.0.1:0", "--slots", "1", "--main"];
+    let hall = Up::start(tempfile::tempdir().unwrap(), "up", &words);
+    let argv = r#"{"argv":["true"]}"#;
+    hall.told(&["job", "submit", "exec", "--params", argv, "--needs", "main=1, worker=local", "--wait"]);
+    let worker = hall.json(&["worker", "show", "local", "--json"]);
+    assert!(worker["abilities"].as_str().unwrap().contains("main=1"), "{worker}");
+}
+
+#[test]
 fn up_runs_exec_besides_the_types_of_its_worker_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("worker.toml");
@@ -237,6 +247,11 @@ fn a_worker_file_with_which_up_cannot_work_is_refused_before_it_starts() {
         ("[types.t]\nrun = []\n".to_owned(), &[], "types.t.run is empty"),
         ("[types.\"a b\"]\nrun = [\"true\"]\n".to_owned(), &[], "types.\"a b\""),
         (format!("[abilities]\nGPU = 1\n{types}"), &[], "abilities:"),
+        (
+            format!("[abilities]\nmain = 1\n{types}"),
+            &[],
+            "abilities.main is reserved; it is given by the flag",
+        ),
     ] {
         std::fs::write(&file, given).unwrap();
         let data = folder.path().join("data");

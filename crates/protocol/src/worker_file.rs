@@ -208,3 +208,28 @@ pub struct Exec {
 
 /// The built-in type that runs arbitrary commands.
 pub const EXEC: &str = "exec";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ground_8_reserved_abilities_are_refused_with_what_to_use_instead() {
+        for (name, instead) in [
+            ("worker", "the key `name`"),
+            ("main", "--main"),
+            ("host", "the key `host`"),
+            ("taskset", "`host`"),
+            ("commands", "`[commands]`"),
+            ("builds", "`[builds]`"),
+            ("server", "only the server itself"),
+        ] {
+            let abilities = [(name.to_owned(), Ability::Number(1))].into();
+            let error = WorkerFile { abilities, ..WorkerFile::default() }.check().unwrap_err();
+            let said = format!("abilities.{name} is reserved; ");
+            assert!(error.starts_with(&said) && error.contains(instead), "{error}");
+        }
+        let abilities = [("hosts".to_owned(), Ability::Number(1))].into();
+        assert_eq!(WorkerFile { abilities, ..WorkerFile::default() }.check(), Ok(()));
+    }
+}

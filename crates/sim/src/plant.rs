@@ -141,7 +141,7 @@ impl Plant {
             Plant::WrongWorker => Invariant::Suits,
             Plant::AnsweredTwice | Plant::NeverAnswered => Invariant::Answer,
             Plant::LeaseOnWallClock | Plant::LeaseIgnored => Invariant::Renewed,
-            Plant::NeverPatient | Plant::ClockStuck => Invariant::Patience,
+            Plant::NeverPatient | Plant::ClockStuck => Invariant::Slots,
             Plant::FreshIgnored => Invariant::Fresh,
             Plant::ClockAhead | Plant::NoGrace => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,

@@ -146,14 +146,14 @@ impl Kernel {
         let expected_ms = class.and_then(|class| self.type_config(&class.job_type).expected_ms);
         let until = self.env.mono().plus_ms(patience_ms(expected_ms, self.env.config().avoid_ms));
         if let Some(until) = self.fleet.begin_patience(id, until) {
-            self.deadlines.set(Deadline::Patience(until, id));
+            self.deadlines.set(Deadline::Avoided(until, id));
         }
     }
 
     /// A job was assigned, or waits for its time or its release.
     pub(crate) fn end_patience(&mut self, id: JobId) {
         if let Some(until) = self.fleet.end_patience(id) {
-            self.deadlines.clear(Deadline::Patience(until, id));
+            self.deadlines.clear(Deadline::Avoided(until, id));
         }
     }
 

@@ -3,13 +3,13 @@
 
 mod aging;
 mod attempts;
+mod avoided;
 mod blocks;
 mod due;
 mod external;
 mod floors;
 mod kept;
 mod limits;
-mod patience;
 mod recovery;
 mod releases;
 mod retention;
@@ -79,7 +79,7 @@ pub const SERVICES: [Service; 16] = [
     releases::SERVICE,
     schedules::SERVICE,
     limits::SERVICE,
-    patience::SERVICE,
+    avoided::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
     retention::SERVICE,
@@ -99,7 +99,7 @@ pub(crate) struct Deadlines {
     sessions: BTreeSet<(Mono, SessionId)>,
     vacancies: BTreeSet<(Mono, VacancyId)>,
     /// Jobs that wait for a worker that they do not avoid.
-    patience: BTreeSet<(Mono, JobId)>,
+    avoided: BTreeSet<(Mono, JobId)>,
     /// Queued jobs that are not due yet.
     due: BTreeSet<(Time, JobId)>,
     /// Ready jobs, by the time at which their windows close.
@@ -129,7 +129,7 @@ pub(crate) enum Deadline {
     Session(Mono, SessionId),
     Vacancy(Mono, VacancyId),
     /// A job has waited long enough for a worker that it does not avoid.
-    Patience(Mono, JobId),
+    Avoided(Mono, JobId),
     /// A queued job becomes ready.
     Due(Time, JobId),
     /// The windows of a ready job close.
@@ -147,7 +147,7 @@ impl Deadlines {
             Deadline::Wait(at, id, ticket) => self.waits.insert((at, id, ticket)),
             Deadline::Session(at, id) => self.sessions.insert((at, id)),
             Deadline::Vacancy(at, id) => self.vacancies.insert((at, id)),
-            Deadline::Patience(at, id) => self.patience.insert((at, id)),
+            Deadline::Avoided(at, id) => self.avoided.insert((at, id)),
             Deadline::Due(at, id) => self.due.insert((at, id)),
             Deadline::Closing(at, id) => self.closing.insert((at, id)),
             Deadline::Tick(at, name) => self.ticks.insert((at, name)),
@@ -163,7 +163,7 @@ impl Deadlines {
             Deadline::Wait(at, id, ticket) => self.waits.remove(&(at, id, ticket)),
             Deadline::Session(at, id) => self.sessions.remove(&(at, id)),
             Deadline::Vacancy(at, id) => self.vacancies.remove(&(at, id)),
-            Deadline::Patience(at, id) => self.patience.remove(&(at, id)),
+            Deadline::Avoided(at, id) => self.avoided.remove(&(at, id)),
             Deadline::Due(at, id) => self.due.remove(&(at, id)),
             Deadline::Closing(at, id) => self.closing.remove(&(at, id)),
             Deadline::Tick(at, name) => self.ticks.remove(&(at, name)),
@@ -183,7 +183,7 @@ impl Deadlines {
             waits: BTreeSet::new(),
             sessions: BTreeSet::new(),
             vacancies: BTreeSet::new(),
-            patience: BTreeSet::new(),
+            avoided: BTreeSet::new(),
             due: BTreeSet::new(),
             closing: BTreeSet::new(),
             ticks: BTreeSet::new(),

@@ -12,10 +12,10 @@ mod leases;
 mod lending;
 mod limits;
 mod order;
-mod patience;
 mod rows;
 mod sessions;
 mod shelf;
+mod slots;
 mod submits;
 mod ticks;
 mod told;
@@ -81,7 +81,7 @@ pub enum Invariant {
     /// A session of a process that began anew ends the disconnected ones of its worker.
     Fresh,
     /// A ready job takes a free matching slot, after its patience if it avoids workers.
-    Patience,
+    Slots,
     /// No limit is exceeded, and no paused or held job is assigned.
     Limit,
     /// The counts of the kernel match the rows.
@@ -113,7 +113,7 @@ impl fmt::Display for Invariant {
             Invariant::Tick => "one job per tick",
             Invariant::Renewed => "a renewed lease is kept",
             Invariant::Fresh => "a fresh session ends disconnected ones",
-            Invariant::Patience => "a ready job takes a free slot in time",
+            Invariant::Slots => "a ready job takes a free slot in time",
             Invariant::Limit => "no limit is exceeded",
             Invariant::Counted => "counts equal a recount",
             Invariant::Panic => "no panic",

@@ -1,4 +1,4 @@
-//! Patience: while a session certainly has a free slot, no job that matches it and is certainly ready stays ready, except
+//! Slots: while a session certainly has a free slot, no job that matches it and is certainly ready stays ready, except
 //! one that waits for a worker that it does not avoid, and that only for a bounded time.
 //!
 //! Only jobs without limits and resources are examined, and only sessions that give credit: what else may hold a job
@@ -45,7 +45,7 @@ impl Checker {
         });
         if let Some((id, ms, worker)) = found {
             let text = format!("job {id} has been ready for {ms} ms, and {worker} has a free slot");
-            self.fail(Invariant::Patience, &[id], text);
+            self.fail(Invariant::Slots, &[id], text);
         }
     }
 
