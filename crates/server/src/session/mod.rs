@@ -37,8 +37,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use crate::app::App;
 use crate::tokens::{Identity, TokenShare};
 
-use present::Present;
 pub(crate) use present::Sessions;
+use present::{HeldName, Present};
 
 use end::End;
 use outlet::Outlet;
@@ -109,9 +109,7 @@ async fn speak(
     if end == End::TokenRevoked {
         let _ = app.engine.end_worker(caller.worker.clone()).await;
     }
-    // Before another process can have the name: it may end the sessions without a connection.
-    guard.leave().await;
-    drop(name);
+    drop(guard.holding(name));
     end
 }
 
@@ -119,33 +117,34 @@ async fn speak(
 struct Guard {
     app: Arc<App>,
     session: SessionId,
-    left: bool,
+    /// The name of the worker. It is released when the engine knows that the session is disconnected: the next process
+    /// may end the sessions without a connection.
+    name: Option<HeldName>,
 }
 
 impl Guard {
     fn enter(app: &Arc<App>, session: SessionId, present: Arc<Present>) -> Guard {
         app.sessions.enter(session, present);
-        Guard { app: app.clone(), session, left: false }
+        Guard { app: app.clone(), session, name: None }
     }
 
-    /// Disconnects the session, and returns when that is known to the engine.
-    async fn leave(mut self) {
-        self.app.sessions.leave(self.session);
-        let _ = self.app.engine.disconnect(self.session).await;
-        self.left = true;
+    /// The same, which holds the name of the worker until the session is disconnected.
+    fn holding(mut self, name: Option<HeldName>) -> Guard {
+        self.name = name;
+        self
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.left {
-            return;
-        }
         self.app.sessions.leave(self.session);
         // Without a runtime the process is exiting, and sessions end with it.
         if let Ok(runtime) = Handle::try_current() {
-            let (engine, session) = (self.app.engine.clone(), self.session);
-            runtime.spawn(async move { engine.disconnect(session).await });
+            let (engine, session, name) = (self.app.engine.clone(), self.session, self.name.take());
+            runtime.spawn(async move {
+                let _ = engine.disconnect(session).await;
+                drop(name);
+            });
         }
     }
 }
