@@ -49,8 +49,8 @@ impl Hand {
         let vacancy = Vacancy {
             slots: self.random.random_range(1..3),
             wait_s: 2,
-            abilities: String::new(),
             accepts: format!("type={}", work::OWN),
+            ..Vacancy::default()
         };
         while !*self.over.borrow() {
             let asked_at = self.record.now();

@@ -49,7 +49,7 @@ pub fn finish_as_before(rig: &Rig, secret: &str, OldLease { attempt, lease }: &O
 /// Takes jobs until it is stopped.
 async fn serve(client: Client, stop: Arc<AtomicBool>) {
     let abilities = "gpu=64, mem_gb=64, os=linux".to_owned();
-    let vacancy = Vacancy { slots: 1, wait_s: 1, abilities, accepts: String::new() };
+    let vacancy = Vacancy { wait_s: 1, abilities, ..Vacancy::default() };
     while !stop.load(Ordering::Relaxed) {
         client.apply(&vacancy, |_| async { Ok::<_, std::io::Error>("done") }).await.unwrap();
     }

@@ -20,7 +20,7 @@ fn a_job_submitted_at_one_node_wakes_a_vacancy_parked_at_another() {
     {
         let (parked, asking) = (crowd.client(worker), crowd.client(submitter));
         block_on(async {
-            let vacancy = Vacancy { slots: 1, wait_s: 60, abilities: String::new(), accepts: String::new() };
+            let vacancy = Vacancy { wait_s: 60, ..Vacancy::default() };
             let waiting = parked.vacancies(&vacancy);
             let submitting = async {
                 while asking.workers().await.unwrap().iter().all(|worker| worker.slots == 0) {

@@ -129,6 +129,8 @@ fn open_session(kernel: &mut Kernel, now: Now, accepts: &str) -> Result<SessionI
         abilities: Abilities::parse("os=linux, mem=8").map_err(|error| error.to_string())?,
         accepts: Accepts::parse(accepts).map_err(|error| error.to_string())?,
         attempts: Vec::new(),
+        lease_ms: None,
+        fresh: false,
     };
     kernel.ask(now, request.typed(1));
     let effects = kernel.take_effects();

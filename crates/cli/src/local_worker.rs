@@ -29,6 +29,7 @@ pub struct LocalWorker {
     job_user: Option<String>,
     config: Option<PathBuf>,
     runs_exec: bool,
+    main: bool,
     log: [String; 2],
     child: Option<Child>,
     /// Open while this process runs: the worker exits when it is closed, also after `kill -9`.
@@ -52,6 +53,7 @@ impl LocalWorker {
             job_user,
             config,
             runs_exec,
+            main: false,
             log,
             child,
             line,
@@ -83,11 +85,19 @@ impl LocalWorker {
         LocalWorker { runs_exec, ..self }
     }
 
+    /// Sets whether it has the ability `main=1`.
+    pub fn main(self, main: bool) -> LocalWorker {
+        LocalWorker { main, ..self }
+    }
+
     fn spawn(&mut self) -> std::io::Result<&mut Child> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["worker", "--with-stdin", "--server", &self.server]);
         if self.runs_exec {
             command.args(["--allow", "exec"]);
+        }
+        if self.main {
+            command.arg("--main");
         }
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);

@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
-use jobhall_protocol::{Keep, WorkerFile};
+use jobhall_core::needs::WORKER_BOUNDS;
+use jobhall_protocol::{Ability, Keep, WorkerFile};
 
 use crate::commands::worker::WorkerArgs;
 use crate::failure::{Failure, Outcome};
+
+/// Maximum number of types in a start line.
+const SHOWN: usize = 20;
 
 /// The worker file, with the flags applied.
 pub fn with_flags(args: &WorkerArgs) -> Outcome<WorkerFile> {
@@ -19,6 +23,8 @@ pub fn with_flags(args: &WorkerArgs) -> Outcome<WorkerFile> {
     file.name = args.name.clone().or(file.name);
     file.slots = args.slots.or(file.slots);
     file.allow.extend(&args.allow);
+    // After the file was read: it cannot give this ability itself.
+    file.abilities.extend(args.main.then(|| ("main".to_owned(), Ability::Number(1))));
     file.keep = args.keep_failed.then_some(Keep::Failed).or(file.keep);
     Ok(file)
 }
@@ -31,7 +37,16 @@ pub fn runs(file: &WorkerFile) -> Outcome<String> {
             .why("it has no types, and may not run jobs of type exec")
             .fix("add `[types.NAME]` with `run = [\"PROGRAM\"]` to a worker file (--config FILE), or give --allow exec"));
     }
-    Ok(types.join(", "))
+    let (given, most) = (types.len(), WORKER_BOUNDS.entries);
+    if given > most {
+        let why = format!("types: {given} given, with those that `allow` adds; the limit is {most}");
+        return Err(Failure::usage("this worker has too many types").why(why));
+    }
+    let shown = types.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    match types.len().saturating_sub(SHOWN) {
+        0 => Ok(shown),
+        more => Ok(format!("{shown} and {more} more")),
+    }
 }
 
 pub fn read(path: &Path) -> Outcome<WorkerFile> {

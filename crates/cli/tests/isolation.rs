@@ -184,6 +184,16 @@ fn up_gives_its_worker_a_worker_file() {
 }
 
 #[test]
+fn ground_8_main_gives_the_local_worker_an_ability_that_its_file_cannot_give() {
+    let words = ["--listen", "127.0.0.1:0", "--slots", "1", "--main"];
+    let hall = Up::start(tempfile::tempdir().unwrap(), "up", &words);
+    let argv = r#"{"argv":["true"]}"#;
+    hall.told(&["job", "submit", "exec", "--params", argv, "--needs", "main=1, worker=local", "--wait"]);
+    let worker = hall.json(&["worker", "show", "local", "--json"]);
+    assert!(worker["abilities"].as_str().unwrap().contains("main=1"), "{worker}");
+}
+
+#[test]
 fn up_runs_exec_besides_the_types_of_its_worker_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("worker.toml");
@@ -195,6 +205,32 @@ fn up_runs_exec_besides_the_types_of_its_worker_file() {
     }
     let types = accepted(&hall);
     assert!(types.as_str().unwrap().contains("local runs: exec, hello)"), "{types}");
+}
+
+#[test]
+fn ground_15_a_worker_serves_two_thousand_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("worker.toml");
+    let types = |count| {
+        let types = (0..count).map(|n| format!("[types.type-{n:04}]\nrun = [\"echo\", \"I am {n}\"]\n"));
+        types.collect::<String>()
+    };
+    std::fs::write(&file, types(2_000)).unwrap();
+    let words = ["--listen", "127.0.0.1:0", "--slots", "1", "--config", file.to_str().unwrap()];
+    let hall = Up::start(folder, "up", &words);
+    eventually("the start line", || hall.said().contains("type-0019 and 1981 more"));
+    let said = accepted(&hall);
+    assert!(said.as_str().unwrap().contains("type-0030, … 1969 more)"), "{said}");
+    for n in [0, 1_024, 1_999] {
+        hall.told(&["job", "submit", &format!("type-{n:04}"), "--wait"]);
+    }
+    assert_eq!(hall.told(&["job", "log", "4"]), "I am 1999\n");
+    std::fs::write(&file, types(2_048)).unwrap();
+    let mut command = jobhall();
+    command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(hall.folder.path().join("other"));
+    let output = command.arg("--config").arg(&file).output().unwrap();
+    let said = "types: 2049 given, with those that `allow` adds; the limit is 2048";
+    assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -211,6 +247,11 @@ fn a_worker_file_with_which_up_cannot_work_is_refused_before_it_starts() {
         ("[types.t]\nrun = []\n".to_owned(), &[], "types.t.run is empty"),
         ("[types.\"a b\"]\nrun = [\"true\"]\n".to_owned(), &[], "types.\"a b\""),
         (format!("[abilities]\nGPU = 1\n{types}"), &[], "abilities:"),
+        (
+            format!("[abilities]\nmain = 1\n{types}"),
+            &[],
+            "abilities.main is reserved; it is given by the flag",
+        ),
     ] {
         std::fs::write(&file, given).unwrap();
         let data = folder.path().join("data");

@@ -58,7 +58,7 @@ impl Client {
     /// # use jobhall_protocol::Vacancy;
     /// let client = Client::new("http://127.0.0.1:7450", Some("jh_…"))?;
     /// let (abilities, accepts) = ("os=linux".to_owned(), "type=add".to_owned());
-    /// let vacancy = Vacancy { slots: 1, wait_s: 20, abilities, accepts };
+    /// let vacancy = Vacancy { abilities, accepts, ..Vacancy::default() };
     /// loop {
     ///     let applied = client.apply(&vacancy, |given| async move {
     ///         let terms: Vec<i64> = serde_json::from_str(given.job.params.get())?;

@@ -44,6 +44,8 @@ pub const SEARCH_BYTES: usize = 256;
 pub const INDICATORS: usize = 64;
 /// Maximum number of slots of one vacancy.
 pub const VACANCY_SLOTS: u32 = 10_000;
+/// Shortest lease that a worker may ask for, in milliseconds.
+pub const LEASE_MS: u64 = 3_000;
 /// Longest tag, in bytes.
 pub const TAG_BYTES: usize = 64;
 /// Maximum number of tags of one job.

@@ -17,7 +17,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Whether a worker with these abilities and accepts matches.
+    /// Whether a worker with these abilities and accepts matches, apart from its name ([`Needs::admits`]).
     pub fn suits(&self, abilities: &Abilities, accepts: &Accepts) -> bool {
         accepts.admits(self.queue.as_str(), self.job_type.as_str())
             && self.needs.satisfied_by(abilities)

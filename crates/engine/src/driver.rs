@@ -52,7 +52,7 @@ use replies::Replies;
 use woken::Woken;
 
 pub use gather::Answers;
-pub use session::{Session, SessionEvent};
+pub use session::{Opening, Session, SessionEvent};
 
 /// Maximum number of requests that wait for the kernel.
 const WAITING: usize = 65_536;

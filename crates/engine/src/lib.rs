@@ -10,7 +10,7 @@ mod job_log_events;
 mod watch;
 
 pub use clock::{Clock, SystemClock};
-pub use driver::{Answers, Engine, EngineError, Session, SessionEvent};
+pub use driver::{Answers, Engine, EngineError, Opening, Session, SessionEvent};
 pub use first_start::set_first_rule;
 pub use jobhall_kernel::*;
 pub use watch::{JobChanges, Watch, Watched};

@@ -90,8 +90,4 @@ impl Fleet {
     pub fn reserved_for(&self, job: JobId) -> Option<&WorkerName> {
         self.reservations.get(&job)
     }
-
-    pub fn forget_avoids(&mut self, job: JobId) {
-        self.avoids.remove(&job);
-    }
 }

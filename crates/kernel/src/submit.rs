@@ -165,7 +165,7 @@ impl Kernel {
             return Err(Rejected::Full { open, limit });
         }
         self.check_queues(&submit.jobs)?;
-        submit.jobs.iter().try_for_each(check_job)?;
+        submit.jobs.iter().try_for_each(|job| self.settings.check_job(job))?;
         check_relations(&submit.jobs)?;
         if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
     }

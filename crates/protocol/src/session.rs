@@ -34,6 +34,20 @@ pub struct Vacancy {
     /// Filter of accepted jobs, such as `queue=mail`.
     #[serde(default)]
     pub accepts: String,
+    /// Lifetime of the leases without a renewal, in milliseconds: 3 seconds to the server's lease, which is the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// Whether the worker's process began anew: leases that it got before, and does not hold in a session, end at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
+}
+
+impl Default for Vacancy {
+    /// One job of any kind.
+    fn default() -> Vacancy {
+        let (abilities, accepts) = (String::new(), String::new());
+        Vacancy { slots: 1, wait_s: wait_s(), abilities, accepts, lease_ms: None, fresh: false }
+    }
 }
 
 fn wait_s() -> u64 {

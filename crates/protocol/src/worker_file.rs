@@ -30,6 +30,17 @@ pub struct WorkerFile {
     pub types: BTreeMap<String, TypeCommand>,
 }
 
+/// Abilities that a worker file cannot give, with what to use instead.
+const RESERVED_ABILITIES: [(&str, &str); 7] = [
+    ("worker", "the name of the worker is the key `name`, and jobs can need it without an ability"),
+    ("main", "it is given by the flag --main"),
+    ("host", "it is given by the key `host`"),
+    ("taskset", "a worker with the key `host` has it while it hosts a task set"),
+    ("commands", "it is given by the table `[commands]`"),
+    ("builds", "it is given by the table `[builds]`"),
+    ("server", "only the server itself has it"),
+];
+
 impl WorkerFile {
     /// Maximum number of concurrent jobs of a worker.
     pub const SLOTS: u32 = 4_096;
@@ -41,6 +52,11 @@ impl WorkerFile {
     pub fn check(&self) -> Result<(), String> {
         if let Some(slots) = self.slots.filter(|slots| !(1..=Self::SLOTS).contains(slots)) {
             return Err(format!("slots is {slots}; from 1 to {}", Self::SLOTS));
+        }
+        for (name, instead) in RESERVED_ABILITIES {
+            if self.abilities.contains_key(name) {
+                return Err(format!("abilities.{name} is reserved; {instead}"));
+            }
         }
         for (name, command) in &self.types {
             TypeName::new(name).map_err(|error| format!("types.{name:?}: {error}"))?;
@@ -192,3 +208,28 @@ pub struct Exec {
 
 /// The built-in type that runs arbitrary commands.
 pub const EXEC: &str = "exec";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ground_8_reserved_abilities_are_refused_with_what_to_use_instead() {
+        for (name, instead) in [
+            ("worker", "the key `name`"),
+            ("main", "--main"),
+            ("host", "the key `host`"),
+            ("taskset", "`host`"),
+            ("commands", "`[commands]`"),
+            ("builds", "`[builds]`"),
+            ("server", "only the server itself"),
+        ] {
+            let abilities = [(name.to_owned(), Ability::Number(1))].into();
+            let error = WorkerFile { abilities, ..WorkerFile::default() }.check().unwrap_err();
+            let said = format!("abilities.{name} is reserved; ");
+            assert!(error.starts_with(&said) && error.contains(instead), "{error}");
+        }
+        let abilities = [("hosts".to_owned(), Ability::Number(1))].into();
+        assert_eq!(WorkerFile { abilities, ..WorkerFile::default() }.check(), Ok(()));
+    }
+}

@@ -27,6 +27,10 @@ pub(crate) struct Offer {
     pub accepts: Accepts,
     pub slots: u32,
     pub wait_ms: u64,
+    /// How long its leases last without a renewal.
+    pub lease_ms: Option<u64>,
+    /// Whether its process began anew.
+    pub fresh: bool,
 }
 
 /// Closes the session unless an assignment was sent to the worker.
@@ -61,13 +65,13 @@ pub(crate) struct Parked {
 /// Starts to offer slots.
 pub(crate) async fn park(app: &Arc<App>, offer: Offer, share: TokenShare) -> Result<Parked, Rejected> {
     let waiting = Counted::new(&app.metrics.waiting);
-    let Offer { worker, abilities, accepts, slots, wait_ms } = offer;
+    let Offer { worker, abilities, accepts, slots, wait_ms, lease_ms, fresh } = offer;
     if !(1..=VACANCY_SLOTS).contains(&slots) {
         let (given, most) = (u64::from(slots), u64::from(VACANCY_SLOTS));
         return Err(Rejected::Bound { field: "slots", given, least: 1, most });
     }
     let text: Arc<str> = abilities.to_string().into();
-    let session = app.poll_sessions.wait(&worker, abilities, accepts, slots).await?;
+    let session = app.poll_sessions.wait(&worker, abilities, accepts, (slots, lease_ms, fresh)).await?;
     let guard = Guard { poll_sessions: app.poll_sessions.clone(), session: session.id(), kept: false };
     let vacancy = session.vacancy(round(slots), wait_ms).await?;
     let (app, abilities, _waiting, _share) = (app.clone(), text, waiting, share);
@@ -75,6 +79,11 @@ pub(crate) async fn park(app: &Arc<App>, offer: Offer, share: TokenShare) -> Res
 }
 
 impl Parked {
+    /// How long the session of this poll, and its leases, live without a renewal.
+    pub(crate) fn lease_ms(&self) -> u64 {
+        self.session.lease_ms
+    }
+
     /// Waits for an assignment; none if the poll times out or the server stops.
     pub(crate) async fn wait(mut self) -> Result<Vec<Assignment>, Rejected> {
         match first(&self.app, &mut self.session).await? {
@@ -94,7 +103,7 @@ impl Parked {
 
 /// Waits for the first assignment. It renews the session, because a poll may wait longer than a lease lasts.
 async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, Rejected> {
-    let mut beat = tokio::time::interval(Duration::from_millis((app.lease_ms / 3).max(1)));
+    let mut beat = tokio::time::interval(Duration::from_millis((session.lease_ms / 3).max(1)));
     loop {
         tokio::select! {
             biased;

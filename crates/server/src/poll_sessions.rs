@@ -5,12 +5,12 @@
 //! until the next renewal, and a revoked attempt is removed. A session without attempts is closed. This state is a
 //! hint: the engine decides on every message of a worker, and after a restart renewals rebuild the state.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, LeaseId, WorkerName};
-use jobhall_engine::{Engine, Rejected, Session, SessionEvent, SessionId};
+use jobhall_engine::{Engine, Opening, Rejected, Session, SessionEvent, SessionId};
 use jobhall_protocol::{Renewed, Worker};
 use tokio::runtime::Handle;
 
@@ -56,13 +56,30 @@ impl PollSessions {
         worker: &WorkerName,
         abilities: Abilities,
         accepts: Accepts,
-        slots: u32,
+        (slots, lease_ms, fresh): (u32, Option<u64>, bool),
     ) -> Result<Session, Rejected> {
         let text = abilities.to_string().into();
-        let session = self.engine.open_session(worker.clone(), abilities, accepts, Vec::new()).await?;
-        let waiting = Waiting { worker: worker.clone(), abilities: text, slots };
+        if fresh {
+            self.end_held(worker).await;
+        }
+        let (worker, attempts) = (worker.clone(), Vec::new());
+        let opening = Opening { worker: worker.clone(), abilities, accepts, attempts, lease_ms, fresh };
+        let session = self.engine.open(opening).await?;
+        let waiting = Waiting { worker, abilities: text, slots };
         self.book().waiting.insert(session.id(), waiting);
         Ok(session)
+    }
+
+    /// The process of a worker began anew: ends the sessions that hold attempts of its earlier polls.
+    pub(crate) async fn end_held(&self, worker: &WorkerName) {
+        let sessions: BTreeSet<_> = {
+            let book = self.book();
+            book.held.values().filter(|held| held.worker == *worker).map(|held| held.session).collect()
+        };
+        for session in sessions {
+            // One that has ended meanwhile needs nothing more.
+            let _ = self.engine.close_session(session).await;
+        }
     }
 
     /// Ends the wait of a long poll.
@@ -219,15 +236,25 @@ impl PollSessions {
         let book = self.book();
         let mut workers = BTreeMap::new();
         let new = |name: &WorkerName| Worker { connected: true, ..Worker::named(name.to_string()) };
+        // Of several sessions of a worker, the first one says what its abilities are.
+        let mut told: HashMap<&WorkerName, SessionId> = HashMap::new();
+        let mut tells = |name, session: SessionId| {
+            let first = *told.entry(name).and_modify(|first| *first = session.min(*first)).or_insert(session);
+            first == session
+        };
         for (attempt, held) in &book.held {
             let worker = workers.entry(held.worker.clone()).or_insert_with_key(&new);
             worker.attempts.push(attempt.to_string());
-            worker.abilities = held.abilities.to_string();
+            if tells(&held.worker, held.session) {
+                worker.abilities = held.abilities.to_string();
+            }
         }
-        for waiting in book.waiting.values() {
+        for (session, waiting) in &book.waiting {
             let worker = workers.entry(waiting.worker.clone()).or_insert_with_key(&new);
             worker.slots += waiting.slots;
-            worker.abilities = waiting.abilities.to_string();
+            if tells(&waiting.worker, *session) {
+                worker.abilities = waiting.abilities.to_string();
+            }
         }
         workers.into_values().map(sorted).collect()
     }

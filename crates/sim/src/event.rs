@@ -68,6 +68,8 @@ pub(crate) enum Purpose {
     Open {
         skill: usize,
         accepts: usize,
+        lease_ms: Option<u64>,
+        fresh: bool,
     },
     Renew,
     Vacancy,

@@ -80,10 +80,16 @@ pub enum Plant {
     StartedEarly,
     /// After a restart no job runs at most once.
     OnceForgotten,
+    /// Jobs that avoid workers wait for others without end.
+    NeverPatient,
+    /// The kernel receives no lease of a session.
+    LeaseIgnored,
+    /// The kernel does not receive that the process of a worker began anew.
+    FreshIgnored,
 }
 
 impl Plant {
-    pub const ALL: [Plant; 38] = [
+    pub const ALL: [Plant; 41] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -122,6 +128,9 @@ impl Plant {
         Plant::NeverResumed,
         Plant::StartedEarly,
         Plant::OnceForgotten,
+        Plant::NeverPatient,
+        Plant::LeaseIgnored,
+        Plant::FreshIgnored,
     ];
 
     /// The invariant that must catch it.
@@ -137,10 +146,12 @@ impl Plant {
             Plant::CancelSwallowed => Invariant::Cancel,
             Plant::WrongWorker => Invariant::Suits,
             Plant::AnsweredTwice | Plant::NeverAnswered => Invariant::Answer,
-            Plant::LeaseOnWallClock => Invariant::Renewed,
+            Plant::LeaseOnWallClock | Plant::LeaseIgnored => Invariant::Renewed,
+            Plant::NeverPatient | Plant::ClockStuck => Invariant::Slots,
+            Plant::FreshIgnored => Invariant::Fresh,
             Plant::ClockAhead | Plant::NoGrace => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,
-            Plant::NeverResumed | Plant::ClockStuck | Plant::NeverReleased => Invariant::Drained,
+            Plant::NeverResumed | Plant::NeverReleased => Invariant::Drained,
             Plant::AfterForgotten | Plant::InputsForgotten | Plant::InputLost => Invariant::Dependency,
             Plant::MemberForgotten | Plant::GroupsPruned => Invariant::Group,
             Plant::OutcomeForged => Invariant::External,

@@ -346,7 +346,11 @@ impl Writer {
             key: random.percent(55).then(|| random.at(words::KEYS.len())),
             queue: random.at(words::QUEUES.len()),
             windows: 0,
-            needs: random.weighted(&[(60, 0), (12, 1), (10, 2), (10, 3), (4, 4)]),
+            needs: {
+                let needs = random.weighted(&[(60, 0), (12, 1), (10, 2), (10, 3), (4, 4)]);
+                let mut naming = Random::named(self.seed, &[93, self.number]);
+                if naming.percent(10) { words::NAMING + naming.at(2) } else { needs }
+            },
             uses: named.weighted(&[(60, 0), (14, 1), (8, 2), (10, 3), (6, 4), (2, 5)]),
             avoid: named.percent(30),
             priority: random.weighted(&[(6, 100), (1, 1), (1, 50), (1, 200)]),

@@ -75,7 +75,10 @@ impl Sim {
     pub fn new(script: Script, plant: Option<Plant>, keep: bool) -> Sim {
         let now = Moment { mono: 1_000, wall: wall_at(1_000, 0) };
         let checker = Checker::new(script.config, !script.bursts, now);
-        let workers = script.workers.iter().enumerate().map(|(at, &kind)| Worker::new(at, kind)).collect();
+        let lease =
+            |at| *Random::named(script.seed, &[36, at]).pick(&[None, None, Some(12_000), Some(5_000)]);
+        let workers = script.workers.iter().enumerate();
+        let workers = workers.map(|(at, &kind)| Worker::new(at, kind, lease(at as u64))).collect();
         let mut sim = Sim {
             vault: Vault::new(script.seed, plant),
             wire: Random::named(script.seed, &[78]),
@@ -360,8 +363,10 @@ impl Sim {
         let now = self.now();
         let mut chance = self.roll(&[4, u64::from(self.epoch)]);
         let mut config = self.script.config;
-        if self.plant == Some(Plant::NoGrace) {
-            config.force_ms = 0;
+        match self.plant {
+            Some(Plant::NoGrace) => config.force_ms = 0,
+            Some(Plant::NeverPatient) => config.avoid_ms = 365 * 24 * 3_600_000,
+            _ => {}
         }
         let mut kernel = Kernel::new(config, now, Box::new(move || chance.bits()));
         let settings = self.vault.settings_for_kernel();

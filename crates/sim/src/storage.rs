@@ -66,6 +66,9 @@ impl Sim {
         let (Some(commit), Some(kernel)) = (self.commits.pop_front(), &mut self.kernel) else { return };
         self.checker.told(&commit.units);
         let Some(result) = commit.result else { return };
+        if result.is_err() {
+            self.checker.store_failed();
+        }
         self.checker.limits_told(&commit.units, result.as_ref().ok());
         self.checker.waits_told(&commit.units, result.as_ref().ok());
         if let Ok(committed) = &result {
@@ -194,11 +197,30 @@ impl Sim {
         if let StoreReply::Pruned(_, Ok(pruned)) | StoreReply::Removed(_, _, Ok(pruned)) = &told {
             self.leaving = self.leaving.saturating_sub(pruned.jobs.len() as u64);
         }
+        if is_failure(&told) {
+            self.checker.store_failed();
+        }
         let now = self.now();
         if let Some(kernel) = &mut self.kernel {
             self.history.reply(self.ms, &told);
             kernel.store_replied(now, told);
         }
+    }
+}
+
+/// Whether the store refused a request.
+fn is_failure(told: &StoreReply) -> bool {
+    match told {
+        StoreReply::Committed(_, result) => result.is_err(),
+        StoreReply::Block(result) => result.is_err(),
+        StoreReply::Settled(_, result) => result.is_err(),
+        StoreReply::Pruned(_, result) | StoreReply::Removed(_, _, result) => result.is_err(),
+        StoreReply::Job(_, result) => result.is_err(),
+        StoreReply::Completed(result) => result.is_err(),
+        StoreReply::Counted(_, result) => result.is_err(),
+        StoreReply::Jobs(_, result) => result.is_err(),
+        StoreReply::Members(_, result) => result.is_err(),
+        StoreReply::Emptied(result) => result.is_err(),
     }
 }
 

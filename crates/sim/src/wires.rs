@@ -29,11 +29,22 @@ impl Sim {
                 submit.jobs.iter_mut().for_each(|job| job.priority = 300 - job.priority);
                 Some(Request::Submit { submit })
             }
-            (Some(Plant::WorkersLarger), Request::OpenSession { worker, abilities, accepts, attempts }) => {
+            (
+                Some(Plant::WorkersLarger),
+                Request::OpenSession { worker, abilities, accepts, attempts, lease_ms, fresh },
+            ) => {
                 let text = abilities.to_string().replace("gpu=", "gpu=1").replace("mem_gb=", "mem_gb=1");
                 let abilities = Abilities::parse(&text).unwrap_or(abilities);
-                Some(Request::OpenSession { worker, abilities, accepts, attempts })
+                Some(Request::OpenSession { worker, abilities, accepts, attempts, lease_ms, fresh })
             }
+            (
+                Some(Plant::LeaseIgnored),
+                Request::OpenSession { worker, abilities, accepts, attempts, fresh, .. },
+            ) => Some(Request::OpenSession { worker, abilities, accepts, attempts, lease_ms: None, fresh }),
+            (
+                Some(Plant::FreshIgnored),
+                Request::OpenSession { worker, abilities, accepts, attempts, lease_ms, .. },
+            ) => Some(Request::OpenSession { worker, abilities, accepts, attempts, lease_ms, fresh: false }),
             (Some(Plant::CreditRaised), Request::Credit { session, total })
                 if self.checker.lends_slots(session) =>
             {
@@ -185,13 +196,14 @@ impl Sim {
     /// Opens a session in the checkers when the kernel has opened it.
     fn open_in_checker(&mut self, ticket: u64, answer: &Result<Answer, Rejected>) {
         let Ok(Answer::Session(OpenedSession { session, kept, .. })) = answer else { return };
-        let Some(&Origin::Worker(at, _, Purpose::Open { skill, accepts })) = self.origins.get(&ticket) else {
-            return;
-        };
-        let worker = self.workers[at].name.clone();
-        let renewed = self.ms;
-        let (connected, closed, ended, assigned) = (true, false, false, 0);
-        let seen = Seen { worker, skill, accepts, renewed, connected, closed, ended, assigned };
+        let Some(&Origin::Worker(at, _, purpose)) = self.origins.get(&ticket) else { return };
+        let Purpose::Open { skill, accepts, lease_ms, fresh } = purpose else { return };
+        let lease_ms = lease_ms.unwrap_or(self.script.config.lease_ms);
+        let seen = Seen::new(self.workers[at].name.clone(), (skill, accepts), lease_ms, self.ms);
+        if fresh {
+            self.tally.add("workers", "began anew");
+            self.checker.began_anew(&seen.worker);
+        }
         self.checker.session_opened(*session, seen, kept);
     }
 
@@ -229,7 +241,7 @@ impl Sim {
     /// Another session; if an assignment is given, one that does not match it.
     fn other_session(&self, session: SessionId, unsuited: Option<&Assignment>) -> Option<SessionId> {
         let mut all = self.checker.sessions.iter().filter(|(id, seen)| {
-            let unfit = |a: &Assignment| !words::suits(seen.skill, seen.accepts, &a.spec);
+            let unfit = |a: &Assignment| !words::suits(&seen.worker, seen.skill, seen.accepts, &a.spec);
             **id != session && seen.connected && !seen.ended && unsuited.is_none_or(unfit)
         });
         all.next().map(|(&id, _)| id)

@@ -13,8 +13,11 @@ pub(crate) const EXTERNAL: usize = 3;
 /// Keys of jobs: few, so that collisions are frequent.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 pub(crate) const QUEUES: [&str; 2] = ["default", "fast"];
-/// The requirements of jobs; no worker matches the last one before the calm phase.
-pub(crate) const NEEDS: [&str; 5] = ["", "os=linux", "gpu>=1", "lang=rust", "rare"];
+/// The requirements of jobs; no worker matches the fifth before the calm phase. Those after it name workers.
+pub(crate) const NEEDS: [&str; 7] =
+    ["", "os=linux", "gpu>=1", "lang=rust", "rare", "worker in (w0,w2)", "os=linux, worker!=w1"];
+/// The first requirement that names workers.
+pub(crate) const NAMING: usize = 5;
 /// The abilities of workers; the last matches everything.
 pub(crate) const SKILLS: [&str; 5] = [
     "os=linux",
@@ -32,12 +35,14 @@ pub(crate) const ACCEPTS: [&str; 4] = ["", "queue=fast", "type in (mail,thumb)",
 pub(crate) const ABLE: usize = 4;
 
 /// Which abilities match which requirement, in the order of the tables above.
-const MEETS: [[bool; 5]; 5] = [
+const MEETS: [[bool; 5]; 7] = [
     [true, true, true, true, true],
     [true, true, false, false, true],
     [false, true, false, false, true],
     [false, false, true, false, true],
     [false, false, false, false, true],
+    [true, true, true, true, true],
+    [true, true, false, false, true],
 ];
 
 /// An amount of both resources, in thousandths: gpu, mem_gb.
@@ -71,8 +76,8 @@ pub(crate) fn within(used: Amount, has: Amount) -> bool {
     used.iter().zip(has).all(|(used, has)| *used <= has)
 }
 
-/// Whether a worker with these abilities and this filter matches the job.
-pub(crate) fn suits(skill: usize, accepts: usize, spec: &JobSpec) -> bool {
+/// Whether a worker of this name with these abilities and this filter matches the job.
+pub(crate) fn suits(worker: &WorkerName, skill: usize, accepts: usize, spec: &JobSpec) -> bool {
     let need = NEEDS.iter().position(|text| *text == spec.needs.as_str()).unwrap_or(0);
     let (queue, job_type) = (spec.queue.as_str(), spec.job_type.as_str());
     let taken = match accepts {
@@ -81,7 +86,12 @@ pub(crate) fn suits(skill: usize, accepts: usize, spec: &JobSpec) -> bool {
         3 => queue != "fast" && job_type != "thumb",
         _ => true,
     };
-    MEETS[need][skill] && taken && within(used(spec), has(skill))
+    let named = match need {
+        5 => ["w0", "w2"].contains(&worker.as_str()),
+        6 => worker.as_str() != "w1",
+        _ => true,
+    };
+    MEETS[need][skill] && named && taken && within(used(spec), has(skill))
 }
 
 pub(crate) fn type_name(at: usize) -> TypeName {

@@ -79,10 +79,14 @@ pub(crate) struct Worker {
     by_credit: bool,
     /// Assignments received on this connection.
     heard: u64,
+    /// How long its sessions live without a renewal, if it asks for a time.
+    lease_ms: Option<u64>,
+    /// Whether its process had no session yet.
+    fresh: bool,
 }
 
 impl Worker {
-    pub fn new(at: usize, (skill, accepts, slots): (usize, usize, u32)) -> Worker {
+    pub fn new(at: usize, (skill, accepts, slots): (usize, usize, u32), lease_ms: Option<u64>) -> Worker {
         Worker {
             name: words::worker_name(at),
             skill,
@@ -97,7 +101,14 @@ impl Worker {
             over: BTreeSet::new(),
             by_credit: at % 2 == 1,
             heard: 0,
+            lease_ms,
+            fresh: true,
         }
+    }
+
+    /// The interval between two renewals.
+    fn beat_ms(&self) -> u64 {
+        self.lease_ms.map_or(BEAT_MS, |lease_ms| lease_ms / 3)
     }
 
     /// The number of free slots; negative if it has more attempts than slots because some of them wait for sub-jobs.
@@ -167,6 +178,7 @@ impl Sim {
             Action::Cut(at, noticed) => self.cut(at, noticed),
             Action::Leave(at, away) => {
                 self.workers[at].status += 1;
+                self.workers[at].fresh = true;
                 self.workers[at].runs.clear();
                 if let Some(session) = self.unlink(at, away) {
                     self.send(Request::CloseSession { session }, Origin::Nobody);
@@ -192,6 +204,7 @@ impl Sim {
     fn die(&mut self, at: usize, away: u64) {
         self.tally.add("workers", "died");
         self.workers[at].status += 1;
+        self.workers[at].fresh = true;
         let runs = std::mem::take(&mut self.workers[at].runs);
         for (attempt, Run { lease, report, .. }) in
             runs.into_iter().filter(|(_, run)| run.unstarted.is_none())
@@ -207,7 +220,11 @@ impl Sim {
                 self.queue.at(self.ms + roll.within(100, 60_000), Event::Late(Box::new(late)));
             }
         }
-        self.unlink(at, away);
+        // The server may notice that the connection of the process has ended.
+        let noticed = self.roll(&[37, self.ms, at as u64]).percent(60);
+        if let Some(session) = self.unlink(at, away).filter(|_| noticed) {
+            self.send(Request::Disconnect { session }, Origin::Nobody);
+        }
     }
 
     /// Executes a step, unless its process or connection has ended.
@@ -251,13 +268,16 @@ impl Sim {
         }
         let worker = &self.workers[at];
         let (skill, accepts, link) = (worker.skill, worker.accepts, worker.link);
+        let (lease_ms, fresh) = (worker.lease_ms, worker.fresh);
         let request = Request::OpenSession {
             worker: worker.name.clone(),
             abilities: words::abilities(skill),
             accepts: words::accepts(accepts),
             attempts: worker.runs.iter().map(|(&attempt, run)| (attempt, run.lease)).collect(),
+            lease_ms,
+            fresh,
         };
-        self.ask_as(at, request, Purpose::Open { skill, accepts });
+        self.ask_as(at, request, Purpose::Open { skill, accepts, lease_ms, fresh });
         self.worker_later(at, link, PATIENCE_MS, Step::Waited);
     }
 
@@ -265,7 +285,7 @@ impl Sim {
         let link = self.workers[at].link;
         let Some(session) = self.workers[at].session else { return };
         self.ask_as(at, Request::Renew { session }, Purpose::Renew);
-        self.worker_later(at, link, BEAT_MS, Step::Beat);
+        self.worker_later(at, link, self.workers[at].beat_ms(), Step::Beat);
         self.wait_again(at);
         let mut roll = self.roll(&[31, self.ms, at as u64]);
         match self.workers[at].vacancies.first() {
@@ -496,14 +516,14 @@ impl Sim {
 
     fn welcomed(&mut self, at: usize, session: SessionId, lost: &[AttemptId]) {
         let link = self.workers[at].link;
-        self.workers[at].session = Some(session);
+        (self.workers[at].session, self.workers[at].fresh) = (Some(session), false);
         for attempt in lost {
             let mut roll = self.roll(&[28, attempt.job.get(), u64::from(attempt.claim)]);
             if self.calm || roll.percent(75) {
                 self.workers[at].runs.remove(attempt);
             }
         }
-        self.worker_later(at, link, BEAT_MS, Step::Beat);
+        self.worker_later(at, link, self.workers[at].beat_ms(), Step::Beat);
         self.worker_later(at, link, 1, Step::Offer);
         self.wait_again(at);
     }

@@ -3,7 +3,7 @@
 use jobhall_sim::{Plant, run};
 
 /// Number of seeds within which a bug must be caught.
-const WITHIN: u64 = 60;
+const WITHIN: u64 = 80;
 
 /// The first seed with a violation must be caught by the intended checker.
 fn caught(plant: Plant) {
@@ -70,4 +70,7 @@ planted! {
     waits_that_nobody_ends => NeverResumed,
     work_that_starts_before_its_accept_is_answered => StartedEarly,
     a_start_that_forgets_what_runs_at_most_once => OnceForgotten,
+    ground_9_a_job_that_avoids_workers_for_ever => NeverPatient,
+    ground_8_a_lease_of_a_session_that_is_ignored => LeaseIgnored,
+    ground_8_a_fresh_session_that_is_taken_for_an_old_one => FreshIgnored,
 }

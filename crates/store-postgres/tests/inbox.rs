@@ -137,7 +137,7 @@ fn audit_l5_needs_and_uses_have_the_limit_of_the_server() {
     let target = shared.database();
     Database::open(Options::new(target.url())).unwrap();
     target.sql(SAID);
-    let limit = jobhall_core::needs::TEXT_BYTES_MAX;
+    let limit = jobhall_core::needs::JOB_BOUNDS.bytes;
     for field in ["needs", "uses"] {
         let call = |bytes: usize| format!("jobhall.submit('a', {field} => repeat('a', {bytes}))");
         let said = target.sql(&format!("SELECT public.said($$SELECT {}$$)", call(limit + 1)));

@@ -234,7 +234,9 @@ impl<E: Executor> SessionLoop<E> {
     }
 
     fn connect(&mut self) {
-        let hello = Hello { attempts: self.in_flight.list(), ..self.hello.clone() };
+        // Until the first session begins, nothing of an earlier process is continued.
+        let (attempts, fresh) = (self.in_flight.list(), self.connected.is_some());
+        let hello = Hello { attempts, fresh, ..self.hello.clone() };
         self.brought = hello.attempts.clone();
         let client = self.client.clone();
         let connecting = Box::pin(async move { client.session(hello).await });

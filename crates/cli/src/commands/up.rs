@@ -43,6 +43,9 @@ pub struct UpArgs {
     /// Run no commands of clients on this machine: no local worker is started, unless --config has types
     #[arg(long, overrides_with = "exec")]
     pub no_exec: bool,
+    /// Give the worker on this machine the ability `main=1`
+    #[arg(long)]
+    pub main: bool,
     /// User of this machine as whom jobs run; needs root [default: the user of this server]
     #[arg(long, value_name = "NAME")]
     pub job_user: Option<String>,
@@ -155,7 +158,7 @@ pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     let at = (hall.url(), listen.tls_cert.as_deref());
     let local = || LocalWorker::new(at, hall.worker_token(), settings).exec(work.runs_exec);
     let local = || local().slots(args.slots).hide(hidden).job_user(args.job_user.clone());
-    let mut worker = work.is_any().then(|| local().config(work.config.clone()));
+    let mut worker = work.is_any().then(|| local().config(work.config.clone()).main(args.main));
     let failed = tokio::select! {
         () = signals.next() => None,
         () = keep(worker.as_mut()) => None,

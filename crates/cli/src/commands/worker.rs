@@ -72,6 +72,9 @@ pub struct WorkerArgs {
     /// Exit after this time without a job
     #[arg(long, value_name = "TIME")]
     pub idle_exit: Option<Span>,
+    /// Give the worker the ability `main=1`
+    #[arg(long)]
+    pub main: bool,
     /// Exit when standard input is closed
     #[arg(long, hide = true)]
     pub with_stdin: bool,

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-use super::SelectorError;
 use super::parse;
 use super::value::{Fact, Named, Value};
+use super::{SelectorError, WORKER_BOUNDS};
 
 /// The abilities and resources of a worker. Only created by [`Abilities::parse`], so every value is within bounds.
 ///
-/// Equal, ordered and hashed by content, so that workers with equal abilities can share one.
+/// Cheap to clone. Equal, ordered and hashed by content, so that workers with equal abilities can share one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Abilities(BTreeMap<Box<str>, Value>);
+pub struct Abilities(Arc<BTreeMap<Box<str>, Value>>);
 
 impl Abilities {
     /// Parses `os=linux, gpu=2, lang=[rust,python], spot`; an empty text is a worker without abilities.
@@ -19,8 +20,8 @@ impl Abilities {
     /// # Errors
     /// The first thing wrong with the text, and where.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        let abilities = Self(parse::abilities(text)?);
-        parse::check_canonical(text, abilities.to_string().len())?;
+        let abilities = Self(Arc::new(parse::abilities(text)?));
+        parse::check_canonical(text, abilities.to_string().len(), WORKER_BOUNDS)?;
         Ok(abilities)
     }
 

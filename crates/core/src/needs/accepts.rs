@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::parse::Vocabulary;
 use super::selector::Selector;
 use super::value::Fact;
-use super::{Holder, Reason, SelectorError, Unmet};
+use super::{Holder, Reason, SelectorError, Unmet, WORKER_BOUNDS};
 use crate::scope::Scope;
 
 /// A worker's statement of which jobs it accepts. Cheap to clone; equal when the canonical texts are equal.
@@ -26,7 +26,7 @@ impl Accepts {
     /// # Errors
     /// The first thing wrong with the text, and where; another name than these two is one.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        Selector::parse(text, Vocabulary::Job).map(Self::of)
+        Selector::parse(text, Vocabulary::Job, WORKER_BOUNDS).map(Self::of)
     }
 
     fn of(selector: Selector) -> Self {
@@ -48,13 +48,13 @@ impl Accepts {
     /// Whether a job of this type in this queue is accepted. Does not allocate.
     #[must_use]
     pub fn admits(&self, queue: &str, job_type: &str) -> bool {
-        self.scope.reaches(queue) && self.selector.holds(|name| fact(name, queue, job_type))
+        self.scope.reaches(queue) && self.selector.holds(|_| true, |name| fact(name, queue, job_type))
     }
 
     /// The terms that reject a job of this type in this queue, in canonical order.
     #[must_use]
     pub fn unmet(&self, queue: &str, job_type: &str) -> Vec<Unmet> {
-        let mut unmet = self.selector.unmet(Holder::Job, |name| fact(name, queue, job_type));
+        let mut unmet = self.selector.unmet(Holder::Job, |_| true, |name| fact(name, queue, job_type));
         if !self.scope.reaches(queue) {
             let term = format!("queues of its token ({})", self.scope).into();
             let reason = Reason::Different { has: Fact::Word(queue).to_value() };

@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use super::{
-    ABILITIES_MAX, DECIMALS_MAX, LIST_ENTRIES_MAX, NAME_CHARS_MAX, Number, TERMS_MAX, TEXT_BYTES_MAX,
-    VALUE_CHARS_MAX,
-};
+use super::{ABILITIES_MAX, DECIMALS_MAX, NAME_CHARS_MAX, Number, TERMS_MAX, VALUE_CHARS_MAX};
 
 /// What can be wrong with a text of needs, uses, accepts or abilities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -51,7 +48,10 @@ pub enum SelectorErrorKind {
     /// The list that starts here has no entries.
     EmptyList,
     /// This entry is one too many.
-    ListTooLong,
+    ListTooLong {
+        /// The limit.
+        most: usize,
+    },
     /// In quotes, a backslash may precede only a quote or a backslash.
     UnknownEscape {
         /// The character found.
@@ -71,6 +71,8 @@ pub enum SelectorErrorKind {
     TextTooLong {
         /// How long it is.
         bytes: usize,
+        /// The limit.
+        most: usize,
     },
     /// This term is one too many.
     TooManyTerms,
@@ -80,6 +82,11 @@ pub enum SelectorErrorKind {
     ControlCharacter {
         /// The character found.
         found: char,
+    },
+    /// A fact of every worker is given as an ability.
+    ReservedAbility {
+        /// The name as it was written.
+        name: Box<str>,
     },
     /// An ability is given twice.
     DuplicateAbility {
@@ -133,6 +140,7 @@ impl SelectorErrorKind {
             Self::NumberTooPrecise { .. } | Self::NumberTooLarge { .. } => {
                 "; put it in quotes to make it a word".to_owned()
             }
+            Self::ReservedAbility { .. } => "; it is the name of the worker, from its token".to_owned(),
             Self::UppercaseName { did_you_mean, .. } => format!("; did you mean \"{did_you_mean}\"?"),
             Self::UnknownName { did_you_mean: Some(name), .. } => format!("; did you mean \"{name}\"?"),
             Self::UnknownName { did_you_mean: None, .. } => "; use \"queue\" or \"type\"".to_owned(),
@@ -160,7 +168,7 @@ impl fmt::Display for SelectorErrorKind {
             Self::UnclosedList => f.write_str("unclosed list"),
             Self::UnclosedQuote => f.write_str("unclosed quote"),
             Self::EmptyList => f.write_str("empty list"),
-            Self::ListTooLong => write!(f, "more than {LIST_ENTRIES_MAX} entries in a list"),
+            Self::ListTooLong { most } => write!(f, "more than {most} entries in a list"),
             Self::UnknownEscape { found } => write!(f, "unknown escape {found:?} after \"\\\""),
             Self::NameTooLong { chars } => {
                 write!(f, "name of {chars} characters, over the limit of {NAME_CHARS_MAX},")
@@ -168,12 +176,13 @@ impl fmt::Display for SelectorErrorKind {
             Self::ValueTooLong { chars } => {
                 write!(f, "value of {chars} characters, over the limit of {VALUE_CHARS_MAX},")
             }
-            Self::TextTooLong { bytes } => {
-                write!(f, "text of {bytes} bytes, over the limit of {TEXT_BYTES_MAX},")
+            Self::TextTooLong { bytes, most } => {
+                write!(f, "text of {bytes} bytes, over the limit of {most},")
             }
             Self::TooManyTerms => write!(f, "more than {TERMS_MAX} terms"),
             Self::TooManyAbilities => write!(f, "more than {ABILITIES_MAX} abilities"),
             Self::ControlCharacter { found } => write!(f, "control character U+{:04X}", u32::from(*found)),
+            Self::ReservedAbility { name } => write!(f, "ability \"{name}\" is reserved"),
             Self::DuplicateAbility { name } => write!(f, "ability \"{name}\" is given a second time"),
             Self::DuplicateResource { name } => write!(f, "resource \"{name}\" is given a second time"),
             Self::MissingAmount { name } => write!(f, "expected \"=\" and an amount after \"{name}\""),

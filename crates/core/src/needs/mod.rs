@@ -25,6 +25,9 @@
 //! `!=` and `notin` hold for an absent ability, as in Kubernetes selectors: "not on Windows" is true of a worker that
 //! does not declare its system. Write `os, os!=windows` to require both.
 //!
+//! The name `worker` is no ability: it is a fact of every worker, its name from its credential. It is a word, so
+//! `worker=7` is the worker named 7. It is not part of what makes workers equal, so terms about it are evaluated apart.
+//!
 //! A bare value made of digits (`2`, `-1`, `0.5`) is a number; in quotes (`"2"`) it is a word, and the two are never
 //! equal. Names are lowercase; values keep their case. Only spaces separate: tabs and line ends are control
 //! characters, which are not allowed.
@@ -63,22 +66,37 @@ pub use value::{Scalar, Value};
 
 pub(crate) use suggest::{did_you_mean, slips};
 
-use crate::name::as_text;
+use crate::name::{WorkerName, as_text};
 use parse::Vocabulary;
 use selector::Selector;
+use value::Fact;
 
-/// The longest text in bytes, as it was written and in its canonical form.
-pub const TEXT_BYTES_MAX: usize = 1_024;
+/// How long a text and the lists in it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TextBounds {
+    /// The longest text in bytes, as it was written and in its canonical form.
+    pub bytes: usize,
+    /// Maximum number of entries of a list, counted as written.
+    pub entries: usize,
+}
+
+/// The bounds of the needs of a job and of what it uses.
+pub const JOB_BOUNDS: TextBounds = TextBounds { bytes: 1_024, entries: 32 };
+/// The bounds of the needs of a job whose type belongs to an application. Needs are parsed with these; the kernel,
+/// which knows the type, refuses the needs of other jobs that are beyond [`JOB_BOUNDS`].
+pub const RESERVED_BOUNDS: TextBounds = TextBounds { bytes: 16 << 10, entries: 256 };
+/// The bounds of the abilities of a worker and of what it accepts.
+pub const WORKER_BOUNDS: TextBounds = TextBounds { bytes: 128 << 10, entries: 2_048 };
 /// Maximum number of terms in needs, uses or accepts, counted as written.
 pub const TERMS_MAX: usize = 32;
 /// Maximum number of abilities of one worker.
 pub const ABILITIES_MAX: usize = 64;
+/// The fact of every worker that is none of its abilities: its name.
+pub const WORKER: &str = "worker";
 /// The longest name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
 /// The longest word or number, in characters, without its quotes.
 pub const VALUE_CHARS_MAX: usize = 128;
-/// Maximum number of entries of a list, counted as written.
-pub const LIST_ENTRIES_MAX: usize = 32;
 /// Maximum number of decimals of a number.
 pub const DECIMALS_MAX: usize = 3;
 
@@ -87,12 +105,19 @@ pub const DECIMALS_MAX: usize = 3;
 pub struct Needs(Arc<Selector>);
 
 impl Needs {
-    /// Parses comma-separated terms; an empty text requires nothing.
+    /// Parses comma-separated terms within [`RESERVED_BOUNDS`]; an empty text requires nothing.
     ///
     /// # Errors
     /// The first thing wrong with the text, and where.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        Selector::parse(text, Vocabulary::Abilities).map(|selector| Self(Arc::new(selector)))
+        let selector = Selector::parse(text, Vocabulary::Abilities, RESERVED_BOUNDS)?;
+        Ok(Self(Arc::new(selector)))
+    }
+
+    /// The number of entries of the longest list.
+    #[must_use]
+    pub fn longest_list(&self) -> usize {
+        self.0.longest_list()
     }
 
     /// The canonical text: terms sorted, each once, numbers and spacing normalised.
@@ -107,16 +132,34 @@ impl Needs {
         self.as_str().is_empty()
     }
 
-    /// Whether every term holds for these abilities. Does not allocate.
+    /// Whether every term about abilities holds for these. Does not allocate.
     #[must_use]
     pub fn satisfied_by(&self, abilities: &Abilities) -> bool {
-        self.0.holds(|name| abilities.fact(name))
+        self.0.holds(|name| name != WORKER, |name| abilities.fact(name))
     }
 
-    /// The terms that do not hold for these abilities, in canonical order, each with its reason.
+    /// The terms about abilities that do not hold for these, in canonical order, each with its reason.
     #[must_use]
     pub fn unmet(&self, abilities: &Abilities) -> Vec<Unmet> {
-        self.0.unmet(Holder::Worker, |name| abilities.fact(name))
+        self.0.unmet(Holder::Worker, |name| name != WORKER, |name| abilities.fact(name))
+    }
+
+    /// Whether a term is about the name of the worker.
+    #[must_use]
+    pub fn names_worker(&self) -> bool {
+        self.0.names(WORKER)
+    }
+
+    /// Whether every term about the name of the worker holds for this one. Does not allocate.
+    #[must_use]
+    pub fn admits(&self, worker: &WorkerName) -> bool {
+        self.0.holds(|name| name == WORKER, |_| Some(Fact::Word(worker.as_str())))
+    }
+
+    /// The terms about the name of the worker that do not hold for this one.
+    #[must_use]
+    pub fn unmet_by(&self, worker: &WorkerName) -> Vec<Unmet> {
+        self.0.unmet(Holder::Worker, |name| name == WORKER, |_| Some(Fact::Word(worker.as_str())))
     }
 }
 

@@ -15,7 +15,10 @@ use super::cursor::Cursor;
 use super::number::Number;
 use super::term::{Comparison, Condition, Term};
 use super::value::{Scalar, Value};
-use super::{ABILITIES_MAX, Position, SelectorError, SelectorErrorKind as Kind, TERMS_MAX, TEXT_BYTES_MAX};
+use super::{
+    ABILITIES_MAX, JOB_BOUNDS, Position, SelectorError, SelectorErrorKind as Kind, TERMS_MAX, TextBounds,
+    WORKER, WORKER_BOUNDS,
+};
 
 /// In the order of matching: a longer symbol before its prefix.
 const COMPARISONS: [Comparison; 4] =
@@ -31,8 +34,12 @@ pub(super) enum Vocabulary {
 }
 
 /// Parses the terms of a selector in the order they are written.
-pub(super) fn terms(text: &str, vocabulary: Vocabulary) -> Result<Vec<Term>, SelectorError> {
-    let mut parser = Parser::new(text, vocabulary)?;
+pub(super) fn terms(
+    text: &str,
+    vocabulary: Vocabulary,
+    bounds: TextBounds,
+) -> Result<Vec<Term>, SelectorError> {
+    let mut parser = Parser::new(text, vocabulary, bounds)?;
     let mut terms = Vec::new();
     while parser.has_another(terms.len(), TERMS_MAX, Kind::TooManyTerms)? {
         terms.push(parser.term()?);
@@ -42,11 +49,14 @@ pub(super) fn terms(text: &str, vocabulary: Vocabulary) -> Result<Vec<Term>, Sel
 
 /// Parses the abilities of a worker.
 pub(super) fn abilities(text: &str) -> Result<BTreeMap<Box<str>, Value>, SelectorError> {
-    let mut parser = Parser::new(text, Vocabulary::Abilities)?;
+    let mut parser = Parser::new(text, Vocabulary::Abilities, WORKER_BOUNDS)?;
     let mut abilities = BTreeMap::new();
     while parser.has_another(abilities.len(), ABILITIES_MAX, Kind::TooManyAbilities)? {
         let start = parser.cursor.offset();
         let name = parser.name()?;
+        if *name == *WORKER {
+            return Err(parser.cursor.error_at(start, Kind::ReservedAbility { name }));
+        }
         if abilities.contains_key(&name) {
             return Err(parser.cursor.error_at(start, Kind::DuplicateAbility { name }));
         }
@@ -57,7 +67,7 @@ pub(super) fn abilities(text: &str) -> Result<BTreeMap<Box<str>, Value>, Selecto
 
 /// Parses what a job uses, by name.
 pub(super) fn uses(text: &str) -> Result<BTreeMap<Box<str>, Number>, SelectorError> {
-    let mut parser = Parser::new(text, Vocabulary::Abilities)?;
+    let mut parser = Parser::new(text, Vocabulary::Abilities, JOB_BOUNDS)?;
     let mut uses = BTreeMap::new();
     while parser.has_another(uses.len(), TERMS_MAX, Kind::TooManyTerms)? {
         let start = parser.cursor.offset();
@@ -72,17 +82,18 @@ pub(super) fn uses(text: &str) -> Result<BTreeMap<Box<str>, Number>, SelectorErr
 }
 
 /// Rejects a text whose canonical form would be too long to be parsed again, because it has more spaces.
-pub(super) fn check_canonical(text: &str, bytes: usize) -> Result<(), SelectorError> {
-    if bytes <= TEXT_BYTES_MAX {
+pub(super) fn check_canonical(text: &str, bytes: usize, bounds: TextBounds) -> Result<(), SelectorError> {
+    if bytes <= bounds.bytes {
         return Ok(());
     }
-    Err(SelectorError { position: Position::of(text, text.len()), kind: Kind::TextTooLong { bytes } })
+    let kind = Kind::TextTooLong { bytes, most: bounds.bytes };
+    Err(SelectorError { position: Position::of(text, text.len()), kind })
 }
 
-fn check_text(text: &str) -> Result<(), SelectorError> {
-    if text.len() > TEXT_BYTES_MAX {
-        let end = text.floor_char_boundary(TEXT_BYTES_MAX);
-        let kind = Kind::TextTooLong { bytes: text.len() };
+fn check_text(text: &str, most: usize) -> Result<(), SelectorError> {
+    if text.len() > most {
+        let end = text.floor_char_boundary(most);
+        let kind = Kind::TextTooLong { bytes: text.len(), most };
         return Err(SelectorError { position: Position::of(text, end), kind });
     }
     match text.char_indices().find(|(_, character)| character.is_control()) {
@@ -98,12 +109,15 @@ fn check_text(text: &str) -> Result<(), SelectorError> {
 pub(super) struct Parser<'a> {
     pub(super) cursor: Cursor<'a>,
     pub(super) vocabulary: Vocabulary,
+    pub(super) bounds: TextBounds,
+    /// Whether the values of the current term are words, whatever they look like.
+    pub(super) as_words: bool,
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, vocabulary: Vocabulary) -> Result<Self, SelectorError> {
-        check_text(text)?;
-        Ok(Self { cursor: Cursor::new(text), vocabulary })
+    fn new(text: &'a str, vocabulary: Vocabulary, bounds: TextBounds) -> Result<Self, SelectorError> {
+        check_text(text, bounds.bytes)?;
+        Ok(Self { cursor: Cursor::new(text), vocabulary, bounds, as_words: vocabulary == Vocabulary::Job })
     }
 
     /// Whether another item follows those already read; moves past the comma to it.
@@ -138,6 +152,7 @@ impl<'a> Parser<'a> {
             return Ok(Term { name: self.name()?, condition: Condition::Absent });
         }
         let name = self.name()?;
+        self.as_words = self.vocabulary == Vocabulary::Job || *name == *WORKER;
         let condition = self.condition(&name)?;
         Ok(Term { name, condition })
     }
@@ -168,7 +183,7 @@ impl<'a> Parser<'a> {
         start: usize,
         comparison: Comparison,
     ) -> Result<Condition, SelectorError> {
-        if self.vocabulary == Vocabulary::Job {
+        if self.as_words {
             let kind = Kind::NotComparable { name: name.into(), operator: comparison.symbol() };
             return Err(self.cursor.error_at(start, kind));
         }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use super::parse::{self, Vocabulary};
 use super::term::Term;
 use super::value::Fact;
-use super::{Holder, Reason, SelectorError, Unmet};
+use super::{Holder, Reason, SelectorError, TextBounds, Unmet};
 
 /// The text determines the terms, so only the text is compared.
 #[derive(Debug, Default)]
@@ -16,12 +16,16 @@ pub(super) struct Selector {
 }
 
 impl Selector {
-    pub(super) fn parse(text: &str, vocabulary: Vocabulary) -> Result<Self, SelectorError> {
-        let mut terms = parse::terms(text, vocabulary)?;
+    pub(super) fn parse(
+        text: &str,
+        vocabulary: Vocabulary,
+        bounds: TextBounds,
+    ) -> Result<Self, SelectorError> {
+        let mut terms = parse::terms(text, vocabulary, bounds)?;
         terms.sort_unstable();
         terms.dedup();
         let canonical = terms.iter().map(Term::to_string).collect::<Vec<_>>().join(", ");
-        parse::check_canonical(text, canonical.len())?;
+        parse::check_canonical(text, canonical.len(), bounds)?;
         Ok(Self { text: canonical.into(), terms: terms.into() })
     }
 
@@ -29,22 +33,43 @@ impl Selector {
         &self.text
     }
 
-    pub(super) fn holds<'a>(&self, lookup: impl Fn(&str) -> Option<Fact<'a>>) -> bool {
-        self.failing(lookup).next().is_none()
+    /// The number of entries of the longest list.
+    pub(super) fn longest_list(&self) -> usize {
+        self.terms.iter().map(Term::list_len).max().unwrap_or(0)
     }
 
-    pub(super) fn unmet<'a>(&self, holder: Holder, lookup: impl Fn(&str) -> Option<Fact<'a>>) -> Vec<Unmet> {
-        let failing = self.failing(lookup);
+    /// Whether a term is about this name.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.terms.iter().any(|term| &*term.name == name)
+    }
+
+    /// Whether the terms about such names hold.
+    pub(super) fn holds<'a>(
+        &self,
+        about: impl Fn(&str) -> bool,
+        lookup: impl Fn(&str) -> Option<Fact<'a>>,
+    ) -> bool {
+        self.failing(about, lookup).next().is_none()
+    }
+
+    /// The terms about such names that do not hold.
+    pub(super) fn unmet<'a>(
+        &self,
+        holder: Holder,
+        about: impl Fn(&str) -> bool,
+        lookup: impl Fn(&str) -> Option<Fact<'a>>,
+    ) -> Vec<Unmet> {
+        let failing = self.failing(about, lookup);
         failing.map(|(term, reason)| Unmet::new(term, holder, reason.map(Fact::to_value))).collect()
     }
 
     fn failing<'a>(
         &self,
+        about: impl Fn(&str) -> bool,
         lookup: impl Fn(&str) -> Option<Fact<'a>>,
     ) -> impl Iterator<Item = (&Term, Reason<Fact<'a>>)> {
-        self.terms
-            .iter()
-            .filter_map(move |term| term.failure(lookup(&term.name)).map(|reason| (term, reason)))
+        let terms = self.terms.iter().filter(move |term| about(&term.name));
+        terms.filter_map(move |term| term.failure(lookup(&term.name)).map(|reason| (term, reason)))
     }
 }
 

@@ -42,6 +42,14 @@ impl Term {
             Some(has) => self.condition.failure(has),
         }
     }
+
+    /// The number of entries of its list.
+    pub(super) fn list_len(&self) -> usize {
+        match &self.condition {
+            Condition::In(scalars) | Condition::NotIn(scalars) => scalars.len(),
+            _ => 0,
+        }
+    }
 }
 
 impl Condition {
@@ -51,14 +59,13 @@ impl Condition {
     }
 
     fn failure<'a>(&self, has: Fact<'a>) -> Option<Reason<Fact<'a>>> {
-        let is_one_of = |scalars: &[Scalar]| scalars.iter().any(|scalar| has.is(scalar));
         match self {
             Self::Exists => None,
             Self::Absent => Some(Reason::Present { has }),
             Self::Equal(scalar) => (!has.is(scalar)).then_some(Reason::Different { has }),
             Self::NotEqual(scalar) => has.is(scalar).then_some(Reason::Excluded { has }),
-            Self::In(scalars) => (!is_one_of(scalars)).then_some(Reason::Different { has }),
-            Self::NotIn(scalars) => is_one_of(scalars).then_some(Reason::Excluded { has }),
+            Self::In(scalars) => (!has.is_one_of(scalars)).then_some(Reason::Different { has }),
+            Self::NotIn(scalars) => has.is_one_of(scalars).then_some(Reason::Excluded { has }),
             Self::Compare(comparison, bound) => comparison.failure(has, *bound),
         }
     }
@@ -89,6 +96,13 @@ impl Comparison {
 
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, usize::MAX)
+    }
+}
+
+impl Term {
+    /// Writes it with at most this many entries of a list.
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, entries: usize) -> fmt::Result {
         let name = &self.name;
         match &self.condition {
             Condition::Exists => f.write_str(name),
@@ -96,8 +110,8 @@ impl fmt::Display for Term {
             Condition::Equal(scalar) => write!(f, "{name}={scalar}"),
             Condition::NotEqual(scalar) => write!(f, "{name}!={scalar}"),
             Condition::Compare(comparison, bound) => write!(f, "{name}{}{bound}", comparison.symbol()),
-            Condition::In(scalars) => write!(f, "{name} in ({})", Joined(scalars)),
-            Condition::NotIn(scalars) => write!(f, "{name} notin ({})", Joined(scalars)),
+            Condition::In(scalars) => write!(f, "{name} in ({})", Joined(scalars, entries)),
+            Condition::NotIn(scalars) => write!(f, "{name} notin ({})", Joined(scalars, entries)),
         }
     }
 }

@@ -12,6 +12,7 @@ mod properties;
 mod selectors;
 mod taken;
 mod uses;
+mod worker;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 

@@ -5,7 +5,7 @@ use super::number::{Number, NumberFault};
 use super::parse::{Parser, Vocabulary};
 use super::suggest::did_you_mean;
 use super::value::{Scalar, is_bare};
-use super::{LIST_ENTRIES_MAX, NAME_CHARS_MAX, SelectorError, SelectorErrorKind as Kind, VALUE_CHARS_MAX};
+use super::{NAME_CHARS_MAX, SelectorError, SelectorErrorKind as Kind, VALUE_CHARS_MAX};
 
 /// The facts of a job that accepts can refer to.
 const JOB_NAMES: [&str; 2] = ["queue", "type"];
@@ -82,7 +82,7 @@ impl Parser<'_> {
         let start = self.cursor.offset();
         let text = self.cursor.take_while(is_bare);
         self.check_length(start, text.len())?;
-        if self.vocabulary == Vocabulary::Job {
+        if self.as_words {
             return Ok(Scalar::Word(text.into()));
         }
         let kind = match Number::parse(text) {
@@ -170,7 +170,8 @@ impl Parser<'_> {
         if self.cursor.at_end() {
             return Err(self.cursor.error_at(start, Kind::UnclosedList));
         }
-        if read == LIST_ENTRIES_MAX { Err(self.cursor.error(Kind::ListTooLong)) } else { Ok(true) }
+        let most = self.bounds.entries;
+        if read == most { Err(self.cursor.error(Kind::ListTooLong { most })) } else { Ok(true) }
     }
 
     fn unexpected(&self, expected: &'static str) -> SelectorError {

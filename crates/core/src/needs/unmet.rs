@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+use super::WORKER;
 use super::term::Term;
 use super::value::{Named, Value};
+
+/// Maximum number of entries of a list in an explanation.
+const ENTRIES_SHOWN: usize = 32;
 
 /// Whose facts a selector was compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +21,7 @@ pub enum Holder {
 /// One term that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unmet {
-    /// The term in its canonical text.
+    /// The term in its canonical text; of a long list, the first entries and the number of the others.
     pub term: Box<str>,
     /// The name the term is about.
     pub name: Box<str>,
@@ -109,13 +113,19 @@ impl<Has> Reason<Has> {
 
 impl Unmet {
     pub(super) fn new(term: &Term, holder: Holder, reason: Reason) -> Self {
-        Self { term: term.to_string().into(), name: term.name.clone(), holder, reason }
+        let text = fmt::from_fn(|f| term.write(f, ENTRIES_SHOWN)).to_string();
+        Self { term: text.into(), name: term.name.clone(), holder, reason }
     }
 
     /// What was found instead, as it would be written: `gpu=2`. Nothing when it is absent.
     #[must_use]
     pub fn found(&self) -> Option<String> {
-        self.reason.has().map(|has| Named(&self.name, has).to_string())
+        self.reason.has().map(|has| self.named(has).to_string())
+    }
+
+    /// What was found, with the first entries of a long list.
+    fn named(&self, has: &Value) -> impl fmt::Display {
+        fmt::from_fn(move |f| Named(&self.name, has).write(f, ENTRIES_SHOWN))
     }
 
     /// A remark on the kind of value that was found.
@@ -138,7 +148,8 @@ impl fmt::Display for Unmet {
         write!(f, "{}: this {holder} has ", self.term)?;
         match self.reason.has() {
             None => write!(f, "no {}", self.name),
-            Some(has) => write!(f, "{}{}", Named(&self.name, has), self.remark()),
+            Some(Value::Word(name)) if *self.name == *WORKER => write!(f, "the name {name}"),
+            Some(has) => write!(f, "{}{}", self.named(has), self.remark()),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::parse;
 use super::value::Value;
-use super::{Abilities, Holder, Number, Reason, SelectorError, Unmet};
+use super::{Abilities, Holder, JOB_BOUNDS, Number, Reason, SelectorError, Unmet};
 use crate::name::as_text;
 
 /// What a job uses of the worker that runs it. Cheap to clone; equal when the canonical texts are equal.
@@ -40,7 +40,7 @@ impl Uses {
         }
         let written = amounts.iter().map(|(name, amount)| format!("{name}={amount}"));
         let canonical = written.collect::<Vec<_>>().join(", ");
-        parse::check_canonical(text, canonical.len())?;
+        parse::check_canonical(text, canonical.len(), JOB_BOUNDS)?;
         Ok(Self(Some(Arc::new(Amounts { text: canonical.into(), amounts }))))
     }
 

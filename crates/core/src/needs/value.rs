@@ -1,5 +1,6 @@
 //! Values of abilities: a bare flag, a number, a word, or a list of numbers and words.
 
+use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
 use super::number::{Number, NumberFault};
@@ -46,6 +47,16 @@ impl Value {
     }
 }
 
+impl Scalar {
+    /// How it compares with a word, in the order of scalars.
+    fn cmp_word(&self, word: &str) -> Ordering {
+        match self {
+            Self::Number(_) => Ordering::Less,
+            Self::Word(own) => (**own).cmp(word),
+        }
+    }
+}
+
 impl From<Scalar> for Value {
     fn from(scalar: Scalar) -> Self {
         match scalar {
@@ -66,6 +77,20 @@ impl Fact<'_> {
         }
     }
 
+    /// Whether it is one of these scalars, or a list that holds one of them. The scalars are sorted.
+    pub(super) fn is_one_of(self, scalars: &[Scalar]) -> bool {
+        match self {
+            Self::Flag => false,
+            Self::Number(number) => scalars.binary_search(&Scalar::Number(number)).is_ok(),
+            Self::Word(word) => scalars.binary_search_by(|scalar| scalar.cmp_word(word)).is_ok(),
+            Self::List(entries) => {
+                let (few, many) =
+                    if entries.len() < scalars.len() { (entries, scalars) } else { (scalars, entries) };
+                few.iter().any(|scalar| many.binary_search(scalar).is_ok())
+            }
+        }
+    }
+
     pub(super) fn to_value(self) -> Value {
         match self {
             Self::Flag => Value::Flag,
@@ -81,25 +106,35 @@ pub(super) struct Named<'a>(pub &'a str, pub &'a Value);
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, usize::MAX)
+    }
+}
+
+impl Named<'_> {
+    /// Writes it with at most this many entries of a list.
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, entries: usize) -> fmt::Result {
         f.write_str(self.0)?;
         match self.1 {
             Value::Flag => Ok(()),
             Value::Number(number) => write!(f, "={number}"),
             Value::Word(word) => f.write_char('=').and_then(|()| write_word(f, word)),
-            Value::List(entries) => write!(f, "=[{}]", Joined(entries)),
+            Value::List(list) => write!(f, "=[{}]", Joined(list, entries)),
         }
     }
 }
 
-/// Scalars with commas between them.
-pub(super) struct Joined<'a>(pub &'a [Scalar]);
+/// Scalars with commas between them, at most this many; the number of the others follows.
+pub(super) struct Joined<'a>(pub &'a [Scalar], pub usize);
 
 impl fmt::Display for Joined<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, entry) in self.0.iter().enumerate() {
+        for (index, entry) in self.0.iter().take(self.1).enumerate() {
             write!(f, "{}{entry}", if index == 0 { "" } else { "," })?;
         }
-        Ok(())
+        match self.0.len().saturating_sub(self.1) {
+            0 => Ok(()),
+            more => write!(f, ",… {more} more"),
+        }
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Session {
     engine: Engine,
     id: SessionId,
     worker: WorkerName,
+    /// How long it lives without a renewal.
+    pub lease_ms: u64,
     /// Attempts brought by the worker that continue.
     pub kept: Vec<AttemptId>,
     /// Attempts brought by the worker that are lost.
@@ -43,8 +45,25 @@ pub struct Session {
     events: mailbox::Receiver,
 }
 
+/// What a worker opens a session with.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The worker's name, from its credential.
+    pub worker: WorkerName,
+    /// Its abilities.
+    pub abilities: Abilities,
+    /// The jobs it accepts.
+    pub accepts: Accepts,
+    /// The attempts it still has.
+    pub attempts: Vec<(AttemptId, LeaseId)>,
+    /// How long the session lives without a renewal, at most the server's lease; none: as long as that.
+    pub lease_ms: Option<u64>,
+    /// Whether the worker's process began anew: its sessions without a connection end at once.
+    pub fresh: bool,
+}
+
 impl Engine {
-    /// Opens a session for a worker, with the attempts that it still has.
+    /// Opens a session for a worker, with the server's lease and the attempts that it still has.
     pub async fn open_session(
         &self,
         worker: WorkerName,
@@ -52,11 +71,20 @@ impl Engine {
         accepts: Accepts,
         attempts: Vec<(AttemptId, LeaseId)>,
     ) -> Result<Session, Rejected> {
+        let (lease_ms, fresh) = (None, false);
+        self.open(Opening { worker, abilities, accepts, attempts, lease_ms, fresh }).await
+    }
+
+    /// Opens a session for a worker.
+    pub async fn open(&self, opening: Opening) -> Result<Session, Rejected> {
         let (to, answer) = oneshot::channel();
         let (tell, events) = mailbox();
-        let named = worker.clone();
-        let open = |to| {
-            TypedRequest::Hall(HallRequest::OpenSession { worker: named, abilities, accepts, attempts, to })
+        let named = opening.worker.clone();
+        let open = move |to| {
+            let Opening { worker, abilities, accepts, attempts, lease_ms, fresh } = opening;
+            let request =
+                HallRequest::OpenSession { worker, abilities, accepts, attempts, lease_ms, fresh, to };
+            TypedRequest::Hall(request)
         };
         let waiter = |driver: &mut Driver, result: Result<OpenedSession, Rejected>| {
             if let Ok(opened) = &result {
@@ -66,8 +94,8 @@ impl Engine {
             let _ = to.send(result);
         };
         self.send(Command::Ask(Box::new(|driver, now| driver.ask(now, open, Box::new(waiter))))).await?;
-        let OpenedSession { session, kept, lost } = answer.await.unwrap_or_else(|_| Err(gone()))?;
-        Ok(Session { engine: self.clone(), id: session, worker, kept, lost, events })
+        let OpenedSession { session, lease_ms, kept, lost } = answer.await.unwrap_or_else(|_| Err(gone()))?;
+        Ok(Session { engine: self.clone(), id: session, worker: named, lease_ms, kept, lost, events })
     }
 
     /// Renews a session.

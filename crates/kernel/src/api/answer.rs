@@ -48,6 +48,8 @@ pub struct GroupCreated {
 pub struct OpenedSession {
     /// Its id.
     pub session: SessionId,
+    /// How long it lives without a renewal.
+    pub lease_ms: u64,
     /// These attempts continue.
     pub kept: Vec<AttemptId>,
     /// These attempts are lost: stop them.

@@ -16,6 +16,8 @@ pub struct Config {
     pub force_ms: u64,
     /// How long a job waits for resources in use before a worker is reserved for it.
     pub aging_ms: u64,
+    /// How long a job waits at most for a worker that it does not avoid.
+    pub avoid_ms: u64,
     /// How long an idempotency key is kept.
     pub idempotency_key_ms: u64,
     /// How long the feed is kept.
@@ -52,6 +54,7 @@ impl Default for Config {
             save_ms: 1_000,
             force_ms: 15_000,
             aging_ms: 30_000,
+            avoid_ms: 10_000,
             idempotency_key_ms: 24 * 3_600_000,
             feed_ms: 24 * 3_600_000,
             audit_ms: 90 * 24 * 3_600_000,

@@ -443,6 +443,10 @@ requests! {
             accepts: Accepts,
             /// The attempts it still has.
             attempts: Vec<(AttemptId, LeaseId)>,
+            /// How long the session lives without a renewal, at most the server's lease; none: as long as that.
+            lease_ms: Option<u64>,
+            /// Whether the worker's process began anew: its sessions without a connection end at once.
+            fresh: bool,
         } -> OpenedSession,
     }
 }

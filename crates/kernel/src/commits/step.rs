@@ -144,7 +144,9 @@ impl Kernel {
         }
         let Step { status, reason, .. } = step;
         let name = status.name(self.env.wall());
-        let unread = spec.is_some_and(|spec| self.respec(id, spec));
+        if let Some(spec) = spec {
+            self.respec(id, spec);
+        }
         let (claim, terminal, held) =
             (status.claim, status.state.is_terminal(), status.state.leased().is_some());
         if terminal {
@@ -173,8 +175,6 @@ impl Kernel {
         }
         if terminal {
             self.finish(id);
-        } else if unread {
-            self.read_past(id);
         } else {
             self.make_free(id);
         }
@@ -237,15 +237,17 @@ impl Kernel {
     pub(crate) fn learn(&mut self, id: JobId, job: Option<Job>) {
         match job {
             Some(job) if !job.status.state.is_terminal() => {
-                if let Some(entry) = self.jobs.get_mut(id) {
-                    entry.stored_rev = job.status.rev;
-                    entry.status.replace(job.status);
-                    entry.time_is_stored();
-                    entry.spec = Some(job.spec);
-                    entry.recount(&mut self.board, &mut self.groups, self.env.wall());
-                    self.find_share(id);
-                    self.follow_limits(id);
+                let Some(entry) = self.jobs.get_mut(id) else { return };
+                entry.stored_rev = job.status.rev;
+                entry.status.replace(job.status);
+                entry.time_is_stored();
+                entry.recount(&mut self.board, &mut self.groups, self.env.wall());
+                if job.spec.avoid && entry.status.get().past_attempts() > 0 {
+                    // Some of its attempts may be unknown here.
+                    self.fleet.forget_past(id);
                 }
+                self.respec(id, job.spec);
+                self.follow_limits(id);
             }
             Some(job) => {
                 self.stored(id, job.status);

@@ -74,9 +74,11 @@ impl Kernel {
         for session in self.fleet.sessions().filter(|session| session.connected) {
             let profile = session.profile.and_then(|profile| self.board.profile(profile));
             let Some((abilities, accepts)) = profile else { continue };
+            let mut needs = class.needs.unmet(abilities);
+            needs.extend(class.needs.unmet_by(&session.worker));
             let why = WorkerWhy {
                 worker: session.worker.clone(),
-                needs: class.needs.unmet(abilities),
+                needs,
                 uses: class.uses.unmet(abilities),
                 accepts: accepts.unmet(class.queue.as_str(), class.job_type.as_str()),
             };
@@ -114,7 +116,7 @@ impl Kernel {
             found.used_up.insert(worker.clone(), UsedUp { worker: worker.clone(), missing, jobs });
         } else if gate.meets(worker, abilities, line, rank(id, entry)) {
             found.busy.push(worker.clone());
-        } else if gate.goes_elsewhere(id, worker, &line.suits) {
+        } else if gate.goes_elsewhere(id, worker, line) {
             found.avoided.push(worker.clone());
         } else if let Some(job) = kept {
             found.kept.insert(worker.clone(), job);

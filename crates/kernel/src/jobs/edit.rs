@@ -112,6 +112,12 @@ impl Kernel {
         }
     }
 
+    /// Rejects a spec that an edit may not make.
+    fn check_spec(&self, spec: &JobSpec) -> Result<(), Rejected> {
+        spec.retry.check()?;
+        self.settings.check_needs(&spec.job_type, &spec.needs)
+    }
+
     /// Holds, releases or edits an open job.
     pub(crate) fn change(
         &mut self,
@@ -122,8 +128,8 @@ impl Kernel {
     ) {
         let Some(entry) = self.jobs.get(task.id) else { return };
         let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
-        if let Some(Err(error)) = spec.as_ref().map(|spec| spec.retry.check()) {
-            return self.answer(to, Err(error.into()));
+        if let Some(Err(refused)) = spec.as_deref().map(|spec| self.check_spec(spec)) {
+            return self.answer(to, Err(refused));
         }
         match transition(&entry.unmoved(), event, self.env.wall()) {
             Ok(Decision::Step(step)) => self.send_respecced(task, *step, spec, Then::Answer(to)),
@@ -148,13 +154,18 @@ impl Kernel {
         self.answer(to, state);
     }
 
-    /// Replaces the spec by the one that was stored. Returns whether the job must be read: it avoids workers that had
-    /// it, which only the store knows.
-    pub(crate) fn respec(&mut self, id: JobId, spec: Arc<JobSpec>) -> bool {
-        let Some(entry) = self.jobs.get_mut(id) else { return false };
+    /// Replaces the spec by the one that was stored. If the job begins to avoid the workers that had it, only the store
+    /// knows them: they are read before it is assigned.
+    pub(crate) fn respec(&mut self, id: JobId, spec: Arc<JobSpec>) {
+        if !spec.avoid {
+            self.forget_avoids(id);
+        }
+        let Some(entry) = self.jobs.get_mut(id) else { return };
         let avoided = entry.spec.as_ref().is_some_and(|before| before.avoid);
-        let unknown = spec.avoid && !avoided && entry.status.get().past_attempts() > 0;
-        self.fleet.respec(id, &spec);
+        if spec.avoid && !avoided && entry.status.get().past_attempts() > 0 {
+            self.fleet.forget_past(id);
+        }
+        self.fleet.note_copy(id, &spec);
         entry.priority = spec.priority;
         entry.set_timed(Timed::of(&spec.windows));
         // A job that no longer avoids workers leaves its separate class.
@@ -163,7 +174,6 @@ impl Kernel {
         self.board.leave(before);
         entry.spec = Some(spec);
         self.find_share(id);
-        unknown
     }
 }
 

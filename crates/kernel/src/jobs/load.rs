@@ -177,15 +177,17 @@ impl Kernel {
 
     /// Places a waiting job under its due time.
     pub(crate) fn make_due(&mut self, id: JobId) {
+        self.end_patience(id);
         let Some(entry) = self.jobs.get_mut(id) else { return };
         entry.set_placed(Placed::Due);
         entry.recount(&mut self.board, &mut self.groups, self.env.wall());
         self.deadlines.set(Deadline::Due(entry.status.run_at(), id));
     }
 
-    /// Places a waiting job among the ready jobs, and returns its class. A held job, and a job whose limits are unknown,
-    /// are set aside.
+    /// Places a waiting job among the ready jobs, and returns its class. A held job, and a job whose limits or ended
+    /// attempts are unknown, are set aside.
     fn make_ready(&mut self, id: JobId) -> Option<ClassId> {
+        let past_unread = self.fleet.is_past_unread(id);
         self.stand_apart(id);
         if self.jobs.get(id).is_some_and(|entry| *entry.share() == Shared::Unread) {
             self.find_share(id);
@@ -195,6 +197,7 @@ impl Kernel {
         let placed = match entry.share() {
             _ if entry.status.get().hold => Placed::OnHold,
             Shared::Unread => Placed::Unread,
+            _ if past_unread => Placed::Unread,
             Shared::Free | Shared::Of(_) => Placed::Ready,
         };
         entry.set_placed(placed);
@@ -205,11 +208,15 @@ impl Kernel {
                 self.read_share(id);
                 return None;
             }
-            _ => return None,
+            _ => {
+                self.end_patience(id);
+                return None;
+            }
         }
         let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.status.get()));
         self.board.ready(class, rank(id, entry));
         self.board.queues_mut().ready(queue, since);
+        self.begin_patience(id);
         Some(class)
     }
 
@@ -217,7 +224,7 @@ impl Kernel {
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
         let mut entry = self.jobs.open.remove(id)?;
-        self.fleet.forget_avoids(id);
+        self.forget_avoids(id);
         self.relations.inputs.release(id);
         self.forget_limits(id, entry.set_share(Shared::Free), entry.taken);
         self.board.queues_mut().step(entry.queue, Some(entry.counted), None);
@@ -353,7 +360,8 @@ impl Kernel {
     }
 
     /// Reads the ended attempts of an open job that avoids their workers.
-    pub(crate) fn read_past(&mut self, id: JobId) {
+    fn read_past(&mut self, id: JobId) {
+        self.fleet.forget_past(id);
         self.make_busy(id, Busy::Reading);
         self.want(StoreRequest::Job(id));
     }
@@ -389,6 +397,7 @@ impl Kernel {
                 for past in &read.past {
                     self.note_had(id, &past.worker);
                 }
+                self.fleet.past_read(id);
                 true
             }
             Some(_) => false,
@@ -408,6 +417,7 @@ impl Kernel {
         }
     }
 
+    /// A read failed. A job whose ended attempts are still unknown is read again when matching resumes.
     fn read_failed(&mut self, id: JobId, readers: Vec<JobTask>, error: &StoreError) {
         let refused = Rejected::Storage { full: false, message: error.to_string() };
         let in_line = self.jobs.take_line(id);

@@ -10,6 +10,7 @@ use crate::api::request::{HallRequest, JobRequest, SessionRequest};
 use crate::groups::GroupChange;
 use crate::jobs::edit::Edit;
 use crate::jobs::entry::Busy;
+use crate::matching::session::Opening;
 
 impl Kernel {
     /// Adds a task to the agenda, or to those that wait for its busy job.
@@ -262,8 +263,9 @@ impl Kernel {
             HallRequest::Retention { to } => self.answer(to, Ok(self.retention())),
             HallRequest::SetRetention { rule, expected, to } => self.set_retention(rule, expected, to, 0),
             HallRequest::Remove { ids, to } => self.remove(ids, to),
-            HallRequest::OpenSession { worker, abilities, accepts, attempts, to } => {
-                self.open_session(&worker, abilities, accepts, &attempts, to);
+            HallRequest::OpenSession { worker, abilities, accepts, attempts, lease_ms, fresh, to } => {
+                let opening = Opening { worker, abilities, accepts, attempts, lease_ms, fresh };
+                self.open_session(opening, to);
             }
             HallRequest::Counts { to } => {
                 let counts = self.counts(self.env.now());

@@ -6,7 +6,8 @@
 //! entry is too low and raises it. A vacancy therefore costs a few tree steps regardless of the number of classes and
 //! jobs, and a new job is compared with profiles, not with workers.
 //!
-//! What changes between matches (a worker's free resources, whether it had the job before) is the demand of a line;
+//! What differs between the workers of a profile (their names, their free resources, whether they had the job before) is the
+//! demand of a line;
 //! the caller decides whether it is met. A job with an individual demand is put into a separate class.
 //!
 //! ```text
@@ -170,7 +171,7 @@ impl Board {
         self.next += 1;
         let id = ClassId(self.next);
         let suits = self.profiles.suiting(&class);
-        let line = self.lines.enter(suits, Demand { uses: class.uses.clone(), apart });
+        let line = self.lines.enter(suits, Demand::of(&class, apart));
         let queue = self.queues.enter(&class.queue);
         if apart.is_none() {
             self.class_ids.insert(class.clone(), (id, queue));
@@ -294,16 +295,11 @@ impl Board {
         self.lines.get(self.classes.get(&class)?.line)
     }
 
-    /// The profiles that match a class of this queue.
-    pub fn suiting(&self, queue: QueueId) -> BTreeSet<ProfileId> {
+    /// The lines of the classes of this queue.
+    pub fn lines_of(&self, queue: QueueId) -> Vec<&Line> {
         let classes = self.classes.values().filter(|state| state.queue == queue);
         let lines: BTreeSet<LineId> = classes.map(|state| state.line).collect();
-        lines
-            .into_iter()
-            .filter_map(|line| self.lines.get(line))
-            .flat_map(|line| &line.suits)
-            .copied()
-            .collect()
+        lines.into_iter().filter_map(|line| self.lines.get(line)).collect()
     }
 
     /// Adds a session with these abilities.
@@ -350,8 +346,7 @@ impl Board {
         for (&class, state) in &mut self.classes {
             let suits = old.get(state.line).map_or(&[][..], |line| &line.suits).iter().copied();
             let kept = suits.filter(|&profile| self.profiles.get(profile).is_some()).collect();
-            let demand = Demand { uses: state.class.uses.clone(), apart: state.apart };
-            state.line = self.lines.enter(kept, demand);
+            state.line = self.lines.enter(kept, Demand::of(&state.class, state.apart));
             let head = state.head();
             self.lines.replace(state.line, class, None, head, &mut self.profiles);
         }

@@ -14,6 +14,7 @@ use jobhall_core::needs::{Abilities, Taken, Uses};
 use jobhall_core::{JobId, State, WorkerName};
 
 use crate::api::effect::{SessionId, VacancyId};
+use crate::api::time::Mono;
 use crate::jobs::ids::IdMap;
 use crate::kernel::{AgendaItem, Kernel};
 use crate::matching::Fleet;
@@ -60,13 +61,15 @@ pub(crate) struct Gate<'a> {
     pub workers: &'a BTreeMap<WorkerName, WorkerState>,
     pub sessions: &'a BTreeMap<SessionId, SessionState>,
     pub avoids: &'a IdMap<JobId, Avoids>,
+    pub now: Mono,
 }
 
 impl Gate<'_> {
     /// Whether the first job of a line, which has this rank, may be assigned to this worker.
     pub fn meets(&self, worker: &WorkerName, abilities: &Abilities, line: &Line, rank: Rank) -> bool {
-        self.leaves(worker, abilities, &line.demand.uses, rank)
-            && line.demand.apart.is_none_or(|job| !self.goes_elsewhere(job, worker, &line.suits))
+        line.demand.admits(worker)
+            && self.leaves(worker, abilities, &line.demand.uses, rank)
+            && line.demand.apart.is_none_or(|job| !self.goes_elsewhere(job, worker, line))
     }
 
     fn leaves(&self, worker: &WorkerName, abilities: &Abilities, uses: &Uses, rank: Rank) -> bool {
@@ -79,8 +82,8 @@ impl Gate<'_> {
 }
 
 impl Fleet {
-    pub(crate) fn gate(&self) -> Gate<'_> {
-        Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids }
+    pub(crate) fn gate(&self, now: Mono) -> Gate<'_> {
+        Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids, now }
     }
 
     /// Allocates what a job uses on its worker.
@@ -145,13 +148,13 @@ impl Fleet {
 
 impl Kernel {
     pub(crate) fn gate(&self) -> Gate<'_> {
-        self.fleet.gate()
+        self.fleet.gate(self.env.mono())
     }
 
     /// The first ready job that a vacancy may take.
     pub(crate) fn best_for(&mut self, id: VacancyId) -> Option<Rank> {
         let vacancy = self.fleet.vacancies.get(&id)?;
-        let gate = self.fleet.gate();
+        let gate = self.fleet.gate(self.env.mono());
         let meets =
             |abilities: &Abilities, line: &Line, rank| gate.meets(&vacancy.worker, abilities, line, rank);
         self.board.best(vacancy.profile, meets)
@@ -244,9 +247,10 @@ impl Kernel {
             let kept = self.fleet.workers.get(worker).is_some_and(|state| state.reserved_for.is_some());
             session.takes_jobs()
                 && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
+                && line.demand.admits(worker)
                 && !kept
                 && self.lacks(worker, &line.demand.uses)
-                && line.demand.apart.is_none_or(|job| !gate.goes_elsewhere(job, worker, suits))
+                && line.demand.apart.is_none_or(|job| !gate.goes_elsewhere(job, worker, line))
         };
         let best = self.fleet.sessions.values().filter(free).min_by_key(|session| session.attempts.len());
         let Some(worker) = best.map(|session| session.worker.clone()) else { return };
@@ -311,7 +315,7 @@ mod tests {
 
     fn leaves(fleet: &Fleet, gpus: &str, n: u64) -> bool {
         let abilities = Abilities::parse("gpu=4").unwrap();
-        fleet.gate().leaves(&worker("a"), &abilities, &uses(gpus), rank(n))
+        fleet.gate(Mono(0)).leaves(&worker("a"), &abilities, &uses(gpus), rank(n))
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use jobhall_core::bounds::LEASE_MS;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, JobId, LeaseId, Time, WorkerName};
 
@@ -23,6 +24,8 @@ pub(crate) struct SessionState {
     pub worker: WorkerName,
     /// None for a session that is known only by its leases, after a restart.
     pub profile: Option<ProfileId>,
+    /// How long it lives without a renewal.
+    pub lease_ms: u64,
     pub until: Mono,
     pub connected: bool,
     /// Whether its worker is paused.
@@ -39,6 +42,17 @@ pub(crate) struct SessionState {
     pub ready: VecDeque<JobId>,
     /// The vacancy that represents the session's credit, if the worker gave one.
     pub credit: Option<VacancyId>,
+}
+
+/// What a worker opens a session with.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub worker: WorkerName,
+    pub abilities: Abilities,
+    pub accepts: Accepts,
+    pub attempts: Vec<(AttemptId, LeaseId)>,
+    pub lease_ms: Option<u64>,
+    pub fresh: bool,
 }
 
 /// A worker that has sent no heartbeat for longer than usual.
@@ -80,7 +94,7 @@ impl Fleet {
         id: SessionId,
         worker: WorkerName,
         profile: Option<ProfileId>,
-        until: Mono,
+        (lease_ms, until): (u64, Mono),
     ) {
         let (connected, away) = (profile.is_some(), profile.is_none());
         let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
@@ -91,6 +105,7 @@ impl Fleet {
         let state = SessionState {
             worker,
             profile,
+            lease_ms,
             until,
             connected,
             paused,
@@ -114,29 +129,37 @@ impl Fleet {
 }
 
 impl Kernel {
-    fn add_session(&mut self, worker: WorkerName, profile: Option<ProfileId>) -> SessionId {
+    fn add_session(&mut self, worker: WorkerName, profile: Option<ProfileId>, lease_ms: u64) -> SessionId {
         let id = SessionId(self.env.secret());
-        let until = self.env.mono().plus_ms(self.env.config().lease_ms);
-        self.fleet.add_session(id, worker, profile, until);
+        let until = self.env.mono().plus_ms(lease_ms);
+        self.fleet.add_session(id, worker, profile, (lease_ms, until));
         self.deadlines.set(Deadline::Session(until, id));
         id
     }
 
+    /// The lease of a new session: what its worker asks for, within bounds, or the server's.
+    fn lease_of(&self, asked: Option<u64>) -> Result<u64, Rejected> {
+        let most = self.env.config().lease_ms;
+        let (given, least) = (asked.unwrap_or(most), LEASE_MS.min(most));
+        if (least..=most).contains(&given) {
+            return Ok(given);
+        }
+        Err(Rejected::Bound { field: "lease_ms", given, least, most })
+    }
+
     /// Opens a session for a worker. Attempts that it still has and still holds move to the new session. A pending
     /// cancel of one of them is sent after the answer, because the answer announces the session.
-    pub(crate) fn open_session(
-        &mut self,
-        worker: &WorkerName,
-        abilities: Abilities,
-        accepts: Accepts,
-        attempts: &[(AttemptId, LeaseId)],
-        ticket: Ticket<OpenedSession>,
-    ) {
+    pub(crate) fn open_session(&mut self, opening: Opening, ticket: Ticket<OpenedSession>) {
+        let Opening { worker, abilities, accepts, attempts, lease_ms, fresh } = opening;
+        let lease_ms = match self.lease_of(lease_ms) {
+            Ok(lease_ms) => lease_ms,
+            Err(refused) => return self.answer(ticket, Err(refused)),
+        };
         let profile = self.board.join(abilities, accepts);
-        let session = self.add_session(worker.clone(), Some(profile));
+        let session = self.add_session(worker.clone(), Some(profile), lease_ms);
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
-        for &(attempt, lease) in attempts {
-            if self.is_current(attempt, lease, worker) {
+        for (attempt, lease) in attempts {
+            if self.is_current(attempt, lease, &worker) {
                 self.move_to(attempt.job, session);
                 kept.push((attempt, lease));
             } else {
@@ -144,9 +167,21 @@ impl Kernel {
             }
         }
         let told = kept.iter().map(|&(attempt, _)| attempt).collect();
-        self.answer(ticket, Ok(OpenedSession { session, kept: told, lost }));
+        self.answer(ticket, Ok(OpenedSession { session, lease_ms, kept: told, lost }));
         for (attempt, lease) in kept {
             self.enqueue(JobWork::Keep(attempt.claim, lease).on(attempt.job));
+        }
+        if fresh {
+            self.end_disconnected(&worker);
+        }
+    }
+
+    /// Ends the sessions of a worker that have no connection: its process began anew, so nobody has their attempts.
+    fn end_disconnected(&mut self, worker: &WorkerName) {
+        let sessions = self.fleet.worker(worker).into_iter().flat_map(|state| &state.sessions);
+        let gone = |id: &&SessionId| self.fleet.session(**id).is_some_and(|state| !state.connected);
+        for session in sessions.filter(gone).copied().collect::<Vec<_>>() {
+            self.end_session(session);
         }
     }
 
@@ -200,7 +235,7 @@ impl Kernel {
     pub(crate) fn orphan(&mut self, id: JobId, worker: WorkerName) {
         let session = match self.fleet.lost_session(&worker) {
             Some(session) => session,
-            None => self.add_session(worker, None),
+            None => self.add_session(worker, None, self.env.config().lease_ms),
         };
         self.move_to(id, session);
     }
@@ -222,8 +257,9 @@ impl Kernel {
     }
 
     pub(crate) fn renew(&mut self, session: SessionId) -> Result<Noted, Rejected> {
-        let until = self.env.mono().plus_ms(self.env.config().lease_ms);
+        let now = self.env.mono();
         let state = self.fleet.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
+        let until = now.plus_ms(state.lease_ms);
         self.deadlines.clear(Deadline::Session(state.until, session));
         state.until = until;
         state.away = false;
@@ -235,7 +271,7 @@ impl Kernel {
     /// The time since the last heartbeat of a session, and when the session ends; none if it is not silent. Workers
     /// renew after a third of the lease.
     pub(crate) fn silence(&self, session: &SessionState) -> Option<(u64, Time)> {
-        let (now, lease_ms) = (self.env.mono(), self.env.config().lease_ms);
+        let (now, lease_ms) = (self.env.mono(), session.lease_ms);
         let left_ms = session.until.0.saturating_sub(now.0);
         let silent_ms = lease_ms.saturating_sub(left_ms);
         let is_silent = session.away || silent_ms > lease_ms / 2;

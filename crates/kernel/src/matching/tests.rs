@@ -24,7 +24,7 @@ pub(super) fn profiles() -> [ProfileId; 2] {
 }
 
 pub(super) fn add_session(fleet: &mut Fleet, session: u64, name: &str, profile: Option<ProfileId>) {
-    fleet.add_session(SessionId(session), worker(name), profile, Mono(9));
+    fleet.add_session(SessionId(session), worker(name), profile, (9, Mono(9)));
 }
 
 fn vacancy(total: i64, lent: u64, taken: u64, pending: u64) -> Vacancy {

@@ -371,6 +371,7 @@ impl Kernel {
     /// The job is durably assigned: the assignment is sent to the worker, unless its session has ended meanwhile.
     pub(crate) fn assigned(&mut self, id: JobId, status: &JobStatus, reserved: Reserved) {
         let Reserved { vacancy, session, allocation } = reserved;
+        self.end_patience(id);
         if let Some(vacancy) = self.fleet.vacancies.get_mut(&vacancy) {
             vacancy.pending -= 1;
             vacancy.taken += 1;

@@ -1,9 +1,11 @@
 //! Types of applications: nobody else creates, changes or repeats their jobs. Jobs that a store has already run as they are.
 
-use jobhall_core::{Application, TypeName};
+use jobhall_core::needs::{JOB_BOUNDS, Needs, RESERVED_BOUNDS};
+use jobhall_core::{Application, NewJob, TypeName};
 
 use super::Settings;
 use crate::api::answer::Rejected;
+use crate::submit::{bound, check_job};
 
 impl Settings {
     /// Checks that jobs of this type may be created by this application, or by a user.
@@ -26,6 +28,19 @@ impl Settings {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Rejects a job with values out of bounds.
+    pub fn check_job(&self, job: &NewJob) -> Result<(), Rejected> {
+        self.check_needs(&job.job_type, &job.needs)?;
+        check_job(job)
+    }
+
+    /// Rejects needs that are too large for a job of this type.
+    pub fn check_needs(&self, job_type: &TypeName, needs: &Needs) -> Result<(), Rejected> {
+        let most = if self.reserved.of(job_type).is_some() { RESERVED_BOUNDS } else { JOB_BOUNDS };
+        bound("needs length", needs.as_str().len(), 0, most.bytes)?;
+        bound("needs list length", needs.longest_list(), 0, most.entries)
     }
 
     /// The application whose type it is.

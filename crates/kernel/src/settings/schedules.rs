@@ -19,7 +19,6 @@ use crate::api::request::Submit;
 use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::kernel::{Kernel, ROUNDS};
-use crate::submit::check_job;
 use crate::upkeep::Deadline;
 
 pub(crate) use tick::Tick;
@@ -179,7 +178,7 @@ impl Kernel {
 
     fn check_schedule(&self, config: &ScheduleConfig, new: bool) -> Result<(), Rejected> {
         config.schedule.check()?;
-        check_job(&config.job)?;
+        self.settings.check_job(&config.job)?;
         let NewJob { run_at, after, group, copy_of, retry_of, .. } = &config.job;
         let misplaced = [
             ("run_at", run_at.is_some()),

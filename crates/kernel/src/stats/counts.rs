@@ -6,7 +6,7 @@ use jobhall_core::{JobStatus, Outcome, QueueName, Scope, State, Step, Time, Type
 
 use crate::api::time::Now;
 use crate::kernel::Kernel;
-use crate::matching::board::ProfileId;
+use crate::matching::board::{Line, ProfileId};
 use crate::matching::vacancy::Vacancy;
 use crate::stats::histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
 use crate::stats::queues::{QueueId, Tally};
@@ -220,14 +220,18 @@ impl Kernel {
     }
 
     fn takers(&self, queue: QueueId) -> Takers {
-        let suiting = self.board.suiting(queue);
-        let suits = |profile: ProfileId| suiting.contains(&profile);
+        let lines = self.board.lines_of(queue);
+        let suits = |profile: ProfileId, worker: &WorkerName| {
+            let suits =
+                |line: &&Line| line.suits.binary_search(&profile).is_ok() && line.demand.admits(worker);
+            lines.iter().any(suits)
+        };
         let sessions = self.fleet.sessions().filter(|session| session.takes_jobs());
         let workers: BTreeSet<_> = sessions
-            .filter(|session| session.profile.is_some_and(suits))
+            .filter(|session| session.profile.is_some_and(|profile| suits(profile, &session.worker)))
             .map(|session| &session.worker)
             .collect();
-        let vacancies = self.fleet.vacancies().filter(|vacancy| suits(vacancy.profile));
+        let vacancies = self.fleet.vacancies().filter(|vacancy| suits(vacancy.profile, &vacancy.worker));
         let free_slots = vacancies.map(Vacancy::free).sum();
         Takers { workers: workers.len() as u64, free_slots }
     }

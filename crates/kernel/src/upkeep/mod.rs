@@ -3,6 +3,7 @@
 
 mod aging;
 mod attempts;
+mod avoided;
 mod blocks;
 mod due;
 mod external;
@@ -65,7 +66,7 @@ pub struct Service {
 }
 
 /// All services.
-pub const SERVICES: [Service; 15] = [
+pub const SERVICES: [Service; 16] = [
     aging::SERVICE,
     attempts::SERVICE,
     timeouts::SERVICE,
@@ -78,6 +79,7 @@ pub const SERVICES: [Service; 15] = [
     releases::SERVICE,
     schedules::SERVICE,
     limits::SERVICE,
+    avoided::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
     retention::SERVICE,
@@ -96,6 +98,8 @@ pub(crate) struct Deadlines {
     waits: BTreeSet<(Mono, JobId, Ticket<Waited>)>,
     sessions: BTreeSet<(Mono, SessionId)>,
     vacancies: BTreeSet<(Mono, VacancyId)>,
+    /// Jobs that wait for a worker that they do not avoid.
+    avoided: BTreeSet<(Mono, JobId)>,
     /// Queued jobs that are not due yet.
     due: BTreeSet<(Time, JobId)>,
     /// Ready jobs, by the time at which their windows close.
@@ -124,6 +128,8 @@ pub(crate) enum Deadline {
     Wait(Mono, JobId, Ticket<Waited>),
     Session(Mono, SessionId),
     Vacancy(Mono, VacancyId),
+    /// A job has waited long enough for a worker that it does not avoid.
+    Avoided(Mono, JobId),
     /// A queued job becomes ready.
     Due(Time, JobId),
     /// The windows of a ready job close.
@@ -141,6 +147,7 @@ impl Deadlines {
             Deadline::Wait(at, id, ticket) => self.waits.insert((at, id, ticket)),
             Deadline::Session(at, id) => self.sessions.insert((at, id)),
             Deadline::Vacancy(at, id) => self.vacancies.insert((at, id)),
+            Deadline::Avoided(at, id) => self.avoided.insert((at, id)),
             Deadline::Due(at, id) => self.due.insert((at, id)),
             Deadline::Closing(at, id) => self.closing.insert((at, id)),
             Deadline::Tick(at, name) => self.ticks.insert((at, name)),
@@ -156,6 +163,7 @@ impl Deadlines {
             Deadline::Wait(at, id, ticket) => self.waits.remove(&(at, id, ticket)),
             Deadline::Session(at, id) => self.sessions.remove(&(at, id)),
             Deadline::Vacancy(at, id) => self.vacancies.remove(&(at, id)),
+            Deadline::Avoided(at, id) => self.avoided.remove(&(at, id)),
             Deadline::Due(at, id) => self.due.remove(&(at, id)),
             Deadline::Closing(at, id) => self.closing.remove(&(at, id)),
             Deadline::Tick(at, name) => self.ticks.remove(&(at, name)),
@@ -175,6 +183,7 @@ impl Deadlines {
             waits: BTreeSet::new(),
             sessions: BTreeSet::new(),
             vacancies: BTreeSet::new(),
+            avoided: BTreeSet::new(),
             due: BTreeSet::new(),
             closing: BTreeSet::new(),
             ticks: BTreeSet::new(),

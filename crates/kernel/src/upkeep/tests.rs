@@ -9,7 +9,7 @@ fn deadlines() -> Deadlines {
 }
 
 /// One deadline of each kind.
-fn all(at: u64) -> [Deadline; 9] {
+fn all(at: u64) -> [Deadline; 10] {
     let name = ScheduleName::new("nightly").unwrap();
     [
         Deadline::Check(Mono(at), id(1)),
@@ -18,6 +18,7 @@ fn all(at: u64) -> [Deadline; 9] {
         Deadline::Wait(Mono(at), id(1), Ticket::new(1)),
         Deadline::Session(Mono(at), SessionId(1)),
         Deadline::Vacancy(Mono(at), VacancyId(1)),
+        Deadline::Avoided(Mono(at), id(1)),
         Deadline::Due(time(at), id(1)),
         Deadline::Closing(time(at), id(1)),
         Deadline::Tick(time(at), name),
@@ -25,7 +26,7 @@ fn all(at: u64) -> [Deadline; 9] {
 }
 
 /// The first deadline of each kind, in the order of [`all`].
-fn first(deadlines: &Deadlines) -> [Option<u64>; 9] {
+fn first(deadlines: &Deadlines) -> [Option<u64>; 10] {
     let mono = |at: Mono| at.0;
     let wall = |at: Time| at.since(Time::EPOCH);
     [
@@ -35,6 +36,7 @@ fn first(deadlines: &Deadlines) -> [Option<u64>; 9] {
         deadlines.waits.first().map(|first| mono(first.0)),
         deadlines.sessions.first().map(|first| mono(first.0)),
         deadlines.vacancies.first().map(|first| mono(first.0)),
+        deadlines.avoided.first().map(|first| mono(first.0)),
         deadlines.due.first().map(|first| wall(first.0)),
         deadlines.closing.first().map(|first| wall(first.0)),
         deadlines.ticks.first().map(|first| wall(first.0)),
@@ -43,17 +45,17 @@ fn first(deadlines: &Deadlines) -> [Option<u64>; 9] {
 
 #[test]
 fn each_kind_of_deadline_is_set_and_cleared_without_the_others() {
-    for kind in 0..9 {
+    for kind in 0..10 {
         let mut deadlines = deadlines();
         deadlines.set(all(5)[kind].clone());
-        let expected: [_; 9] = std::array::from_fn(|at| (at == kind).then_some(5));
+        let expected: [_; 10] = std::array::from_fn(|at| (at == kind).then_some(5));
         assert_eq!(first(&deadlines), expected, "{:?}", all(5)[kind]);
         for (other, deadline) in all(5).into_iter().enumerate().filter(|(other, _)| *other != kind) {
             deadlines.clear(deadline);
             assert_eq!(first(&deadlines), expected, "clearing kind {other}");
         }
         deadlines.clear(all(5)[kind].clone());
-        assert_eq!(first(&deadlines), [None; 9]);
+        assert_eq!(first(&deadlines), [None; 10]);
     }
 }
 
@@ -61,9 +63,9 @@ fn each_kind_of_deadline_is_set_and_cleared_without_the_others() {
 fn the_earliest_deadline_of_each_kind_is_first() {
     let mut deadlines = deadlines();
     [9, 3, 6].into_iter().flat_map(all).for_each(|deadline| deadlines.set(deadline));
-    assert_eq!(first(&deadlines), [Some(3); 9]);
+    assert_eq!(first(&deadlines), [Some(3); 10]);
     all(3).into_iter().for_each(|deadline| deadlines.clear(deadline));
-    assert_eq!(first(&deadlines), [Some(6); 9]);
+    assert_eq!(first(&deadlines), [Some(6); 10]);
 }
 
 #[test]
@@ -71,7 +73,7 @@ fn a_deadline_is_cleared_only_at_its_time() {
     let mut deadlines = deadlines();
     all(5).into_iter().for_each(|deadline| deadlines.set(deadline));
     all(6).into_iter().for_each(|deadline| deadlines.clear(deadline));
-    assert_eq!(first(&deadlines), [Some(5); 9]);
+    assert_eq!(first(&deadlines), [Some(5); 10]);
 }
 
 #[test]

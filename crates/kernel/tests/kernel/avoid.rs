@@ -1,8 +1,11 @@
 //! Jobs that would rather go to another worker than to one that had them before.
 
 use crate::rig::{Hall, failed, job, tries, worker};
-use jobhall_core::{Backoff, JobId, NewJob, RetryPolicy, StateName};
+use std::sync::Arc;
+
+use jobhall_core::{Backoff, Job, JobId, JobSpec, JobStatus, NewJob, RetryPolicy, StateName};
 use jobhall_kernel::{Answer, Assignment, Config, Edit, Noted, Request, SessionId, Why};
+use jobhall_store::{Change, Unit};
 
 /// Retried at once, elsewhere if possible.
 fn avoiding() -> NewJob {
@@ -210,4 +213,112 @@ fn audit_m4_a_restart_remembers_all_who_had_it() {
     assert!(hall.assignments().is_empty(), "all of them had it");
     hall.ask(Request::Credit { session: other, total: 1 }).unwrap();
     assert_eq!(one(&mut hall, &[(other, "other")]).1.attempt.job, id);
+}
+
+/// A job that avoids a, which is free, and b, which is connected and has no vacancy; a had it.
+fn waiting_for_b(hall: &mut Hall) -> (SessionId, SessionId, JobId) {
+    let a = credit(hall, "a");
+    let id = hall.submit(avoiding()).unwrap().id;
+    let given = one(hall, &[(a, "a")]);
+    let b = hall.worker("b", "");
+    fail(hall, &given);
+    assert!(hall.assignments().is_empty(), "it waits for b");
+    (a, b, id)
+}
+
+#[test]
+fn ground_9_it_waits_for_another_only_for_a_bounded_time() {
+    for (expected_ms, patience) in [(None, 10_000), (Some(300), 1_000), (Some(4_000), 4_000)] {
+        let mut hall = Hall::new();
+        hall.set_type("t", |config| config.expected_ms = expected_ms);
+        let (a, b, id) = waiting_for_b(&mut hall);
+        keep_alive(&mut hall, &[a, b], patience - 1);
+        assert!(hall.assignments().is_empty(), "before {patience} ms");
+        keep_alive(&mut hall, &[a, b], 1);
+        let again = one(&mut hall, &[(a, "a")]);
+        assert_eq!(again.1.attempt.job, id, "after {patience} ms");
+        fail(&mut hall, &again);
+        keep_alive(&mut hall, &[a, b], patience - 1);
+        assert!(hall.assignments().is_empty(), "its next wait is as long");
+        keep_alive(&mut hall, &[a, b], 1);
+        assert_eq!(one(&mut hall, &[(a, "a")]).1.attempt.job, id);
+    }
+}
+
+/// Lets time pass in which these sessions do not end.
+fn keep_alive(hall: &mut Hall, sessions: &[SessionId], ms: u64) {
+    for &session in sessions {
+        hall.ask(Request::Renew { session }).unwrap();
+    }
+    hall.pass(ms);
+}
+
+#[test]
+fn ground_9_the_patience_begins_when_it_is_ready_and_a_look_does_not_begin_it_again() {
+    let mut hall = Hall::new();
+    let (a, b, id) = waiting_for_b(&mut hall);
+    keep_alive(&mut hall, &[a, b], 9_000);
+    let edit = Edit { priority: Some(7), ..Edit::default() };
+    hall.ask(Request::Edit { id, edit: Box::new(edit) }).unwrap();
+    keep_alive(&mut hall, &[a, b], 999);
+    assert!(hall.assignments().is_empty());
+    hall.ask(Request::Hold { id }).unwrap();
+    keep_alive(&mut hall, &[a, b], 5_000);
+    hall.ask(Request::Release { id }).unwrap();
+    keep_alive(&mut hall, &[a, b], 9_999);
+    assert!(hall.assignments().is_empty(), "it was not ready while it was held");
+    keep_alive(&mut hall, &[a, b], 1);
+    assert_eq!(one(&mut hall, &[(a, "a")]).1.attempt.job, id);
+}
+
+#[test]
+fn ground_9_a_copy_that_has_waited_takes_the_worker_of_the_original() {
+    let mut hall = Hall::new();
+    let a = credit(&mut hall, "a");
+    let original = hall.submit(job("t")).unwrap().id;
+    one(&mut hall, &[(a, "a")]);
+    let b = hall.worker("b", "");
+    let copy = hall.submit(NewJob { copy_of: Some(original), ..avoiding() }).unwrap().id;
+    keep_alive(&mut hall, &[a, b], 9_999);
+    assert!(hall.assignments().is_empty());
+    keep_alive(&mut hall, &[a, b], 1);
+    assert_eq!(one(&mut hall, &[(a, "a")]).1.attempt.job, copy);
+}
+
+#[test]
+fn ground_9_a_read_of_those_who_had_it_that_fails_is_repeated() {
+    let mut hall = Hall::new();
+    let (_, _, id) = waiting_for_b(&mut hall);
+    hall.failing_reads = 3;
+    let mut hall = hall.restart(Config::default());
+    let (a, b) = (credit(&mut hall, "a"), hall.worker("b", ""));
+    keep_alive(&mut hall, &[a, b], 5_000);
+    assert_eq!(hall.failing_reads, 0);
+    assert!(hall.assignments().is_empty(), "a had it before the restart");
+    hall.ask(Request::Credit { session: b, total: 1 }).unwrap();
+    assert_eq!(one(&mut hall, &[(b, "b")]).1.attempt.job, id);
+}
+
+#[test]
+fn ground_9_a_stored_spec_that_differs_from_memory_decides_who_is_avoided() {
+    for avoid in [true, false] {
+        let mut hall = Hall::new();
+        let a = credit(&mut hall, "a");
+        let retry = RetryPolicy { backoff: Backoff::Constant { ms: 5_000 }, ..tries(5).unwrap() };
+        let id = hall.submit(NewJob { avoid: !avoid, retry: Some(retry), ..avoiding() }).unwrap().id;
+        let given = one(&mut hall, &[(a, "a")]);
+        fail(&mut hall, &given);
+        let b = hall.worker("b", "");
+        let Job { spec, status, .. } = hall.stored(id);
+        let spec = Some(Arc::new(JobSpec { avoid, ..(*spec).clone() }));
+        let (rev, updated_at) = (status.rev + 1, status.updated_at.plus_ms(1));
+        let (expected, status) = (status.rev, JobStatus { rev, updated_at, ..status });
+        let change = Change { id, expected, status, spec, past: None, want_spec: false };
+        hall.store.commit_now(vec![Unit { changes: vec![change], ..Unit::default() }]);
+        // A step of the job conflicts with the stored row, which is read and used.
+        hall.ask(Request::Hold { id }).unwrap();
+        hall.ask(Request::Release { id }).unwrap();
+        keep_alive(&mut hall, &[a, b], 5_000);
+        assert_eq!(hall.assignments().is_empty(), avoid, "avoid: {avoid}");
+    }
 }

@@ -20,7 +20,15 @@ fn submit(hall: &mut Hall, n: usize) -> Vec<JobId> {
 fn come_back(hall: &mut Hall, name: &str, held: &[&Assignment]) -> Answer {
     let attempts = held.iter().map(|held| (held.attempt, held.lease)).collect();
     let (abilities, accepts) = (Abilities::default(), Accepts::default());
-    hall.ask(Request::OpenSession { worker: worker(name), abilities, accepts, attempts }).unwrap()
+    hall.ask(Request::OpenSession {
+        worker: worker(name),
+        abilities,
+        accepts,
+        attempts,
+        lease_ms: None,
+        fresh: false,
+    })
+    .unwrap()
 }
 
 #[test]
@@ -148,7 +156,14 @@ fn a_cancel_that_was_told_to_nobody_is_told_when_the_worker_comes_back() {
     hall.cancel(id).unwrap();
     let attempts = vec![(held.attempt, held.lease)];
     let (abilities, accepts) = (Abilities::default(), Accepts::default());
-    let request = Request::OpenSession { worker: worker("w"), abilities, accepts, attempts };
+    let request = Request::OpenSession {
+        worker: worker("w"),
+        abilities,
+        accepts,
+        attempts,
+        lease_ms: None,
+        fresh: false,
+    };
     hall.kernel.ask(hall.now, request.typed(u64::MAX));
     let effects = hall.kernel.take_effects();
     let [Effect::Answer(TypedAnswer::Session(_, Ok(OpenedSession { session, .. }))), rest @ ..] =

@@ -35,6 +35,33 @@ fn why(hall: &mut Hall, id: JobId) -> Vec<Why> {
     hall.explain(id).why
 }
 
+/// Needs with a list of this many entries.
+fn wide(entries: usize) -> Needs {
+    let names: Vec<_> = (0..entries).map(|n| format!("w{n}")).collect();
+    Needs::parse(&format!("host in ({})", names.join(","))).unwrap()
+}
+
+#[test]
+fn ground_15_only_types_of_applications_have_needs_with_long_lists() {
+    let mut hall = Hall::new();
+    let needing = |job_type, entries| NewJob { needs: wide(entries), ..job(job_type) };
+    let plain = hall.submit(needing("t", 32)).unwrap().id;
+    let too_long = |given| Err(Rejected::Bound { field: "needs list length", given, least: 0, most: 32 });
+    assert_eq!(hall.submit(needing("t", 33)).map(|made| made.id), too_long(33));
+    let own = hall.submit(needing("build.step", 256)).unwrap().id;
+    assert_eq!(hall.submit(needing("buildings", 40)).map(|made| made.id), too_long(40));
+    let padded = (0..10).map(|n| format!("a{n}={}", "v".repeat(110))).collect::<Vec<_>>().join(", ");
+    let long = NewJob { needs: Needs::parse(&padded).unwrap(), ..job("t") };
+    let given = padded.len() as u64;
+    let refused = Err(Rejected::Bound { field: "needs length", given, least: 0, most: 1_024 });
+    assert_eq!(hall.submit(long).map(|made| made.id), refused);
+    let widen = || Edit { needs: Some(wide(40)), ..Edit::default() };
+    assert_eq!(edit(&mut hall, plain, widen()).map(|_| plain), too_long(40));
+    edit(&mut hall, own, widen()).unwrap();
+    let hall = hall.restart(Config::default());
+    assert_eq!(hall.stored(own).spec.needs, wide(40), "a stored row is read with the large bounds");
+}
+
 #[test]
 fn h19_a_paused_queue_gives_out_nothing_and_others_go_on() {
     let mut hall = Hall::new();

@@ -270,6 +270,8 @@ fn a_restart_counts_the_same_and_ends_a_group_whose_end_was_not_stored() {
         abilities: Default::default(),
         accepts: Default::default(),
         attempts: vec![(held.attempt, held.lease)],
+        lease_ms: None,
+        fresh: false,
     };
     hall.ask(session).unwrap();
     hall.report_slowly("w", &held, passed());

@@ -253,8 +253,18 @@ fn reopen(
     attempts: Vec<(AttemptId, jobhall_core::LeaseId)>,
 ) -> (SessionId, usize, usize) {
     let (abilities, accepts) = (Abilities::default(), Accepts::default());
-    match hall.ask(Request::OpenSession { worker: worker(name), abilities, accepts, attempts }).unwrap() {
-        Answer::Session(OpenedSession { session, kept, lost }) => (session, kept.len(), lost.len()),
+    match hall
+        .ask(Request::OpenSession {
+            worker: worker(name),
+            abilities,
+            accepts,
+            attempts,
+            lease_ms: None,
+            fresh: false,
+        })
+        .unwrap()
+    {
+        Answer::Session(OpenedSession { session, kept, lost, .. }) => (session, kept.len(), lost.len()),
         other => panic!("{other:?}"),
     }
 }

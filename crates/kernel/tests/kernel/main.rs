@@ -30,6 +30,7 @@ mod retention;
 mod rig;
 mod schedules;
 mod scopes;
+mod sessions;
 mod slots;
 mod sub_job_places;
 mod sub_jobs;

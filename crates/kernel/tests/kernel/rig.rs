@@ -11,7 +11,7 @@ use jobhall_kernel::{
     Answer, Assignment, AttemptRef, Config, Effect, Explanation, Kernel, Mono, Now, OpenedSession, Rejected,
     Request, SessionId, Shown, StoreReply, StoreRequest, Submit, VacancyId, abridge,
 };
-use jobhall_store::{CommitError, Memory, Unit};
+use jobhall_store::{CommitError, Memory, StoreError, Unit};
 
 pub struct Hall {
     pub kernel: Kernel,
@@ -29,6 +29,8 @@ pub struct Hall {
     pub sessions: Vec<SessionId>,
     /// The next commits fail with this.
     pub fail: Option<CommitError>,
+    /// This many of the next reads of a job fail.
+    pub failing_reads: usize,
     tickets: u64,
 }
 
@@ -62,6 +64,7 @@ impl Hall {
             hold_asks: false,
             held_asks: Vec::new(),
             fail: None,
+            failing_reads: 0,
             sessions: Vec::new(),
             tickets: 0,
         };
@@ -169,6 +172,10 @@ impl Hall {
                 let prune = jobhall_store::Prune { jobs: jobs.clone(), ..Default::default() };
                 StoreReply::Removed(ticket, jobs, Ok(self.store.prune_now(&prune)))
             }
+            StoreRequest::Job(id) if self.failing_reads > 0 => {
+                self.failing_reads -= 1;
+                StoreReply::Job(id, Err(StoreError::new("no")))
+            }
             StoreRequest::Job(id) => {
                 let job = self.store.jobs_now(&[id]).remove(0);
                 let mut past = self.store.attempts_now(id);
@@ -252,6 +259,8 @@ impl Hall {
             abilities: Abilities::parse(abilities).unwrap(),
             accepts: Accepts::default(),
             attempts,
+            lease_ms: None,
+            fresh: false,
         };
         match self.ask(request).unwrap() {
             Answer::Session(OpenedSession { session, .. }) => session,
@@ -265,6 +274,8 @@ impl Hall {
             abilities: Abilities::parse(abilities).unwrap(),
             accepts: Accepts::parse(accepts).unwrap(),
             attempts: Vec::new(),
+            lease_ms: None,
+            fresh: false,
         };
         self.open_session(request)
     }
@@ -283,7 +294,14 @@ impl Hall {
     pub fn come_back(&mut self, name: &str, held: &[&Assignment]) -> SessionId {
         let attempts = held.iter().map(|held| (held.attempt, held.lease)).collect();
         let (abilities, accepts) = (Abilities::default(), Accepts::default());
-        self.open_session(Request::OpenSession { worker: worker(name), abilities, accepts, attempts })
+        self.open_session(Request::OpenSession {
+            worker: worker(name),
+            abilities,
+            accepts,
+            attempts,
+            lease_ms: None,
+            fresh: false,
+        })
     }
 
     pub fn vacancy(&mut self, session: SessionId, slots: u32) -> VacancyId {

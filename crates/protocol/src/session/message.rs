@@ -42,6 +42,16 @@ pub struct Hello {
     /// as the same worker. Without it, that is not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
+    /// The name of the worker, if it is to be checked: the name of its token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// How long the session lives without a renewal, in milliseconds: 3 seconds to the server's lease, which is the
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// Whether the worker's process began anew: its earlier sessions without a connection end at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
 }
 
 impl Default for Hello {
@@ -54,6 +64,9 @@ impl Default for Hello {
             accepts,
             attempts: Vec::new(),
             instance: None,
+            worker: None,
+            lease_ms: None,
+            fresh: false,
         }
     }
 }

@@ -28,7 +28,9 @@ pub(super) async fn vacancy(
     Extension(who): Extension<Identity>,
     request: Request<Body>,
 ) -> Answer {
-    let waiting = Box::pin(park(&app, &who, request)).await?.wait();
+    let parked = Box::pin(park(&app, &who, request)).await?;
+    let lease_ms = parked.lease_ms();
+    let waiting = parked.wait();
     let assignments = tokio::select! {
         // The end of the token is checked first, so that nothing is assigned to a session that began during it.
         biased;
@@ -39,7 +41,7 @@ pub(super) async fn vacancy(
         // The session may have ended with the token before this request was informed of it.
         return if app.tokens.knows(&who) { Ok(error::nothing()) } else { Err(gone()) };
     }
-    let attempts = assignments.iter().map(|given| to_wire::assigned(given, app.lease_ms, &app.tokens));
+    let attempts = assignments.iter().map(|given| to_wire::assigned(given, lease_ms, &app.tokens));
     Ok(error::ok(&Assignments { attempts: attempts.collect::<Result<_, _>>()? }))
 }
 
@@ -56,6 +58,8 @@ async fn park(app: &Arc<App>, who: &Identity, request: Request<Body>) -> Result<
         accepts: who.takes(Accepts::parse(&vacancy.accepts).map_err(|error| named("accepts", &error))?),
         slots: vacancy.slots,
         wait_ms: vacancy.wait_s * 1_000,
+        lease_ms: vacancy.lease_ms,
+        fresh: vacancy.fresh,
     };
     let share = app.shares.waiting(who)?;
     Ok(poll::park(app, offer, share).await?)

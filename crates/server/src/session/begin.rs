@@ -6,10 +6,10 @@ use axum::extract::ws::{Message, WebSocket, close_code};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_engine::{Session, WorkerChange};
+use jobhall_engine::{Opening, Session, WorkerChange};
 use jobhall_protocol::{
-    Encoding, FEATURE_FINISH, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Welcome, Word,
-    read_frame,
+    Code, Encoding, FEATURE_FINISH, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Welcome,
+    Word, read_frame,
 };
 
 use super::end::End;
@@ -103,6 +103,10 @@ async fn open(app: &Arc<App>, caller: &Caller, hello: Hello) -> Result<(Begun, W
         let given = hello.attempts.len();
         return Err(ApiError::bad(format!("attempts: {given} given, the limit is {BROUGHT}")));
     }
+    if let Some(given) = hello.worker.as_deref().filter(|given| *given != caller.worker.as_str()) {
+        let detail = format!("worker: the token is of worker {}, not of {given:?}", caller.worker);
+        return Err(ApiError::new(Code::Forbidden, detail));
+    }
     let named = |field: &str, error: &dyn ToString| ApiError::bad(format!("{field}: {}", error.to_string()));
     let abilities = Abilities::parse(&hello.abilities).map_err(|error| named("abilities", &error))?;
     let accepts = Accepts::parse(&hello.accepts).map_err(|error| named("accepts", &error))?;
@@ -117,7 +121,12 @@ async fn open(app: &Arc<App>, caller: &Caller, hello: Hello) -> Result<(Begun, W
     let process = hello.instance.clone().filter(|_| finishes);
     let present = Present::new(caller.worker.clone(), abilities.to_string(), process);
     let attempts: Vec<_> = hello.attempts.iter().map(|held| (held.attempt, held.lease)).collect();
-    let session = app.engine.open_session(caller.worker.clone(), abilities, accepts, attempts).await?;
+    let (worker, lease_ms, fresh) = (caller.worker.clone(), hello.lease_ms, hello.fresh);
+    let opening = Opening { worker, abilities, accepts, attempts, lease_ms, fresh };
+    if fresh {
+        app.poll_sessions.end_held(&caller.worker).await;
+    }
+    let session = app.engine.open(opening).await?;
     for held in hello.attempts.iter().filter(|held| session.kept.contains(&held.attempt)) {
         let given = Given { lease: held.lease, logged: true, noted: true };
         present.book().attempts.insert(held.attempt, given);
@@ -126,7 +135,7 @@ async fn open(app: &Arc<App>, caller: &Caller, hello: Hello) -> Result<(Begun, W
         version: SESSION_VERSION,
         features: features.clone(),
         worker: caller.worker.to_string(),
-        lease_ms: app.lease_ms,
+        lease_ms: session.lease_ms,
         kept: session.kept.clone(),
         lost: session.lost.clone(),
     };

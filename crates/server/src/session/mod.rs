@@ -37,8 +37,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use crate::app::App;
 use crate::tokens::{Identity, TokenShare};
 
-use present::Present;
 pub(crate) use present::Sessions;
+use present::{HeldName, Present};
 
 use end::End;
 use outlet::Outlet;
@@ -109,8 +109,7 @@ async fn speak(
     if end == End::TokenRevoked {
         let _ = app.engine.end_worker(caller.worker.clone()).await;
     }
-    drop(guard);
-    drop(name);
+    drop(guard.holding(name));
     end
 }
 
@@ -118,12 +117,21 @@ async fn speak(
 struct Guard {
     app: Arc<App>,
     session: SessionId,
+    /// The name of the worker. It is released when the engine knows that the session is disconnected: the next process
+    /// may end the sessions without a connection.
+    name: Option<HeldName>,
 }
 
 impl Guard {
     fn enter(app: &Arc<App>, session: SessionId, present: Arc<Present>) -> Guard {
         app.sessions.enter(session, present);
-        Guard { app: app.clone(), session }
+        Guard { app: app.clone(), session, name: None }
+    }
+
+    /// The same, which holds the name of the worker until the session is disconnected.
+    fn holding(mut self, name: Option<HeldName>) -> Guard {
+        self.name = name;
+        self
     }
 }
 
@@ -132,8 +140,11 @@ impl Drop for Guard {
         self.app.sessions.leave(self.session);
         // Without a runtime the process is exiting, and sessions end with it.
         if let Ok(runtime) = Handle::try_current() {
-            let (engine, session) = (self.app.engine.clone(), self.session);
-            runtime.spawn(async move { engine.disconnect(session).await });
+            let (engine, session, name) = (self.app.engine.clone(), self.session, self.name.take());
+            runtime.spawn(async move {
+                let _ = engine.disconnect(session).await;
+                drop(name);
+            });
         }
     }
 }

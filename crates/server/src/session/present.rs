@@ -1,6 +1,6 @@
 //! The open sessions and the attempts assigned to each.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jobhall_blobs::Stream;
@@ -184,7 +184,9 @@ impl Sessions {
     pub(crate) fn workers(&self, others: Vec<Worker>) -> Vec<Worker> {
         let mut workers: BTreeMap<_, _> =
             others.into_iter().map(|worker| (worker.name.clone(), worker)).collect();
-        for present in self.present().values() {
+        // Of several sessions of a worker, the first one says what its abilities are.
+        let mut told = BTreeSet::new();
+        for (_, present) in self.present().iter().collect::<BTreeMap<_, _>>() {
             let name = present.worker.to_string();
             let worker = workers.entry(name.clone()).or_insert_with(|| Worker::named(name));
             worker.connected = true;
@@ -192,7 +194,9 @@ impl Sessions {
             let free = book.total.saturating_sub_unsigned(book.given).max(0);
             let free = u32::try_from(free).unwrap_or(u32::MAX);
             worker.slots = worker.slots.saturating_add(free);
-            worker.abilities = present.abilities.clone();
+            if told.insert(&present.worker) {
+                worker.abilities = present.abilities.clone();
+            }
             worker.attempts.extend(book.attempts.keys().map(ToString::to_string));
             worker.attempts.sort();
         }

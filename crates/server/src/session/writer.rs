@@ -61,7 +61,7 @@ impl<'a> Writer<'a> {
 
     async fn tell(&mut self, outlet: &mut Outlet) -> Result<std::convert::Infallible, End> {
         let mut events = Vec::with_capacity(EVENTS);
-        let (mut token, mut ping) = (every(TOKEN), every(Duration::from_millis(self.app.lease_ms / 3)));
+        let (mut token, mut ping) = (every(TOKEN), every(Duration::from_millis(self.session.lease_ms / 3)));
         let app = self.app.clone();
         let (mut drained, mut closed) = (std::pin::pin!(app.drained().fuse()), std::pin::pin!(app.closed()));
         loop {

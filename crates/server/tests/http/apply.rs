@@ -12,7 +12,13 @@ fn worker(hall: &TestServer) -> Client {
 }
 
 fn vacancy(wait_s: u64) -> Vacancy {
-    Vacancy { slots: 7, wait_s, abilities: "os=linux".to_owned(), accepts: "type=add".to_owned() }
+    Vacancy {
+        slots: 7,
+        wait_s,
+        abilities: "os=linux".to_owned(),
+        accepts: "type=add".to_owned(),
+        ..Vacancy::default()
+    }
 }
 
 async fn submit(hall: &TestServer, params: &Value) -> u64 {

@@ -329,3 +329,29 @@ async fn many_workers_share_many_jobs_and_none_is_done_twice() {
         "no worker is listed"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_8_a_long_poll_has_a_lease_of_its_own_and_can_begin_anew() {
+    let hall = TestServer::start().await;
+    let poll = async |more: &str| {
+        let body = format!(r#"{{"slots":1,"wait_s":10,"abilities":"gpu=1"{more}}}"#);
+        hall.work("/api/v1/vacancies", &body).await
+    };
+    let refused = poll(r#","lease_ms":30001"#).await.problem(400, "bad_request");
+    assert!(refused.contains("lease_ms of 30001 is outside 3000 to 30000"), "{refused}");
+    let named = hall.work("/api/v1/vacancies", r#"{"slots":1,"abilities":"worker=w"}"#).await;
+    assert!(
+        named.problem(400, "bad_request").contains("abilities: ability \"worker\" is reserved"),
+        "{named:?}"
+    );
+    let id = hall.submit(r#"{"type":"a","uses":"gpu=1"}"#).await;
+    let first = given(&poll(r#","lease_ms":5000"#).await)[0].clone();
+    assert_eq!(first["lease_ms"], 5_000);
+    assert_eq!(hall.word(&first, "accept", b"").await.status, 200);
+    let again = given(&poll(r#","fresh":true"#).await)[0].clone();
+    assert_eq!(
+        (again["job"]["id"].as_u64(), again["id"] == first["id"]),
+        (Some(id), false),
+        "it was lost at once"
+    );
+}

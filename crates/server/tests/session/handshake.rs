@@ -147,3 +147,89 @@ async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// Whether a hello is refused, and how.
+async fn refusal(hall: &TestServer, hello: Hello) -> Option<(Option<Code>, String)> {
+    match TestWorker::try_connect(hall, &hall.worker, Encoding::Json, hello).await {
+        Err(ClientError::Problem(problem)) => Some((Some(problem.code), problem.detail.clone())),
+        Err(error) => panic!("{error}"),
+        Ok(_) => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_8_a_worker_asks_for_a_lease_within_bounds() {
+    let hall = TestServer::start().await;
+    for lease_ms in [2_999, 30_001] {
+        let (code, detail) =
+            refusal(&hall, Hello { lease_ms: Some(lease_ms), ..Hello::default() }).await.unwrap();
+        assert_eq!(code, Some(Code::BadRequest));
+        assert_eq!(detail, format!("lease_ms of {lease_ms} is outside 3000 to 30000"));
+    }
+    for (lease_ms, got) in [(None, 30_000), (Some(3_000), 3_000)] {
+        let hello = Hello { lease_ms, ..Hello::default() };
+        let worker = TestWorker::connect(&hall, Encoding::Json, hello).await;
+        assert_eq!(worker.session.welcome.lease_ms, got);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_8_a_hello_cannot_name_another_worker_than_its_credential() {
+    let hall = TestServer::start().await;
+    let naming = |name: &str| Hello { worker: Some(name.to_owned()), ..Hello::default() };
+    let (code, detail) = refusal(&hall, naming("other")).await.unwrap();
+    assert_eq!(
+        (code, detail.as_str()),
+        (Some(Code::Forbidden), "worker: the token is of worker w, not of \"other\"")
+    );
+    assert_eq!(refusal(&hall, naming("w")).await, None);
+    let (_, detail) =
+        refusal(&hall, Hello { abilities: "worker=w".to_owned(), ..Hello::default() }).await.unwrap();
+    assert!(detail.contains("abilities: ability \"worker\" is reserved"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_8_a_process_that_began_anew_has_the_resources_of_the_one_before() {
+    let hall = TestServer::start().await;
+    let hello = |instance: &str| Hello {
+        abilities: "gpu=1".to_owned(),
+        instance: Some(instance.to_owned()),
+        fresh: true,
+        ..Hello::default()
+    };
+    let mut first = TestWorker::connect(&hall, Encoding::Json, hello("1")).await;
+    first.say(ToServer::Credit { total: 1 }).await;
+    let id = hall.submit(r#"{"type":"a","uses":"gpu=1"}"#).await;
+    let job = first.job().await;
+    first.say(job.accept()).await;
+    drop(first);
+    // The name is free when the server has noticed the end of the connection.
+    let mut again = loop {
+        match TestWorker::try_connect(&hall, &hall.worker, Encoding::Json, hello("2")).await {
+            Ok(worker) => break worker,
+            Err(ClientError::Problem(problem)) if problem.code == Code::Conflict => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    again.say(ToServer::Credit { total: 1 }).await;
+    assert_eq!(again.job().await.job.id, id, "the lease of the first process has ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_8_a_worker_with_several_sessions_is_one_row() {
+    let hall = TestServer::start().await;
+    let mut all = Vec::new();
+    for abilities in ["gpu=1", "disk=2", "os=linux"] {
+        let hello = Hello { abilities: abilities.to_owned(), ..Hello::default() };
+        let mut worker = TestWorker::connect(&hall, Encoding::Json, hello).await;
+        worker.say(ToServer::Credit { total: 2 }).await;
+        worker.so_far().await;
+        all.push(worker);
+    }
+    let workers = hall.workers().await;
+    assert_eq!((workers.len(), &workers[0]["name"], &workers[0]["slots"]), (1, &"w".into(), &6.into()));
+    let abilities = workers[0]["abilities"].clone();
+    for _ in 0..10 {
+        assert_eq!(hall.workers().await[0]["abilities"], abilities, "always those of the same session");
+    }
+}

@@ -60,6 +60,11 @@ impl Credit {
         Some(if total.at == now { total.most } else { total.last })
     }
 
+    /// The credit of a session, if it has any.
+    pub fn last(&self, session: SessionId) -> Option<i64> {
+        self.totals.get(&session).map(|total| total.last)
+    }
+
     /// Whether the slot of this attempt is lent, or was at this time.
     fn lends(&self, id: JobId, now: u64) -> bool {
         self.waiting.contains(&id) || (self.ended.0 == now && self.ended.1.contains(&id))

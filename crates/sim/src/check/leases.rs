@@ -39,13 +39,14 @@ impl Checker {
     pub fn session_ended(&mut self, session: SessionId) {
         let (now, lease_ms) = (self.now.mono, self.config.lease_ms);
         let Some(seen) = self.sessions.get_mut(&session) else {
-            let age = now - self.started;
-            return self.must(age >= lease_ms, Invariant::Renewed, &[], || {
+            let (age, anew) = (now - self.started, !self.anew.is_empty());
+            return self.must(age >= lease_ms || anew, Invariant::Renewed, &[], || {
                 format!("a session from before the start ended {age} ms after it")
             });
         };
         seen.ended = true;
-        let (lapsed, worker) = (seen.closed || now >= seen.renewed + lease_ms, seen.worker.clone());
+        let lapsed = seen.closed || seen.replaced || now >= seen.renewed + seen.lease_ms;
+        let worker = seen.worker.clone();
         let silent = now - seen.renewed;
         let reported =
             |end: &&End| end.worker == worker && matches!(end.by, By::Success(..) | By::Failure(..));
@@ -94,9 +95,12 @@ impl Checker {
         let first = self.assigned.insert(attempt);
         self.must(first, Invariant::Lease, &[id], || format!("{attempt} is assigned twice"));
         self.uses_what_is_there(&row, &seen);
-        self.must(words::suits(seen.skill, seen.accepts, &row.spec), Invariant::Suits, &[id], || {
-            format!("{attempt} is assigned to {}, which does not match", seen.worker)
-        });
+        self.must(
+            words::suits(&seen.worker, seen.skill, seen.accepts, &row.spec),
+            Invariant::Suits,
+            &[id],
+            || format!("{attempt} is assigned to {}, which does not match", seen.worker),
+        );
         self.assigned_as_stored(&row, assignment, &seen);
         self.within_credit(session, attempt, &seen);
         let since = self.now.mono;
@@ -144,6 +148,7 @@ impl Checker {
         self.within_limits(units);
         self.credit_of_claims(units);
         for id in units.iter().flat_map(touches) {
+            self.ready_since.remove(&id);
             *self.untold.entry(id).or_default() += 1;
         }
     }
@@ -245,7 +250,7 @@ impl Checker {
         let hold = self.holds.get(&id).filter(|hold| hold.claim == claim).copied();
         let lapsed = match hold {
             Some(hold) => self.sessions.get(&hold.session).is_none_or(|seen| seen.ended),
-            None => self.now.mono >= self.started + self.config.lease_ms,
+            None => self.now.mono >= self.started + self.config.lease_ms || self.holder_began_anew(id),
         };
         self.must(lapsed, Invariant::Renewed, &[id], || {
             format!("{id}-{claim} is lost, but its session continues: {hold:?}")

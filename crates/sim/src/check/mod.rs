@@ -13,7 +13,9 @@ mod lending;
 mod limits;
 mod order;
 mod rows;
+mod sessions;
 mod shelf;
+mod slots;
 mod submits;
 mod ticks;
 mod told;
@@ -73,8 +75,13 @@ pub enum Invariant {
     Early,
     /// Every tick of a schedule has exactly one job.
     Tick,
-    /// No lease is lost while its session is renewed, and no assignment is taken back before its time.
+    /// No lease is lost while its session is renewed, no session lives longer than its lease, and no assignment is taken
+    /// back before its time.
     Renewed,
+    /// A session of a process that began anew ends the disconnected ones of its worker.
+    Fresh,
+    /// A ready job takes a free matching slot, after its patience if it avoids workers.
+    Slots,
     /// No limit is exceeded, and no paused or held job is assigned.
     Limit,
     /// The counts of the kernel match the rows.
@@ -105,6 +112,8 @@ impl fmt::Display for Invariant {
             Invariant::Early => "never before its time",
             Invariant::Tick => "one job per tick",
             Invariant::Renewed => "a renewed lease is kept",
+            Invariant::Fresh => "a fresh session ends disconnected ones",
+            Invariant::Slots => "a ready job takes a free slot in time",
             Invariant::Limit => "no limit is exceeded",
             Invariant::Counted => "counts equal a recount",
             Invariant::Panic => "no panic",
@@ -133,10 +142,16 @@ pub(crate) struct Seen {
     pub worker: WorkerName,
     pub skill: usize,
     pub accepts: usize,
+    /// How long it lives without a renewal.
+    pub lease_ms: u64,
     pub renewed: u64,
+    /// When a renewal came last, answered or not.
+    pub renewal_came: u64,
     pub connected: bool,
     pub closed: bool,
     pub ended: bool,
+    /// Whether its worker began anew while it was disconnected.
+    pub replaced: bool,
     /// Number of jobs assigned to the session.
     pub assigned: u64,
 }
@@ -221,6 +236,10 @@ pub(crate) struct Checker {
     answered: BTreeSet<u64>,
     pub commits: u64,
     credit: credit::Credit,
+    /// Ready jobs, by the time since which they certainly are.
+    ready_since: BTreeMap<JobId, u64>,
+    /// Workers that began anew since the last start of the server.
+    anew: BTreeSet<WorkerName>,
     limited: limits::Limited,
     /// Occurrences to count since the last call of `take_seen`, by group and name.
     seen: Vec<(&'static str, &'static str)>,
@@ -269,6 +288,8 @@ impl Checker {
             answered: BTreeSet::new(),
             commits: 0,
             credit: credit::Credit::default(),
+            ready_since: BTreeMap::new(),
+            anew: BTreeSet::new(),
             limited: limits::Limited::default(),
             seen: Vec::new(),
         }
@@ -325,6 +346,11 @@ impl Checker {
         {
             seen.closed = true;
         }
+        if let Request::Renew { session } = request
+            && let Some(seen) = self.sessions.get_mut(session)
+        {
+            seen.renewal_came = self.now.mono;
+        }
         if let Request::Credit { session, total } = request {
             self.credit.given(*session, *total, self.now.mono);
         }
@@ -342,6 +368,8 @@ impl Checker {
         self.waiting.clear();
         self.begun.clear();
         self.stopped.clear();
+        self.ready_since.clear();
+        self.anew.clear();
         self.credit = credit::Credit::default();
     }
 

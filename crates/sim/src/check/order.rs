@@ -23,6 +23,8 @@ impl Checker {
     pub fn ticked(&mut self) {
         self.ticked_wall = self.now.wall;
         self.latest_wall = self.latest_wall.max(self.now.wall);
+        self.sessions_in_time();
+        self.slots_are_taken();
     }
 
     /// The kernel reads a job.
@@ -86,7 +88,7 @@ impl Checker {
                 && !self.reading.contains_key(&id)
                 && !self.limited.unread.contains(&id)
         };
-        let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
+        let suits = |job: &&Job| words::suits(&session.worker, session.skill, session.accepts, &job.spec);
         let suited = self.rows.values().filter(suits);
         let queued = suited.clone().filter(|job| matches!(job.status.state, State::Queued(_)));
         // While an old job waits for resources, later jobs that use the same resources are skipped; also if the old

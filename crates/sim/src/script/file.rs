@@ -19,6 +19,7 @@ pub(super) struct StoredConfig {
     save_ms: u64,
     force_ms: u64,
     aging_ms: u64,
+    avoid_ms: u64,
     idempotency_key_ms: u64,
     feed_ms: u64,
     audit_ms: u64,

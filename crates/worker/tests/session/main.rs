@@ -82,6 +82,23 @@ async fn an_attempt_that_was_stopped_for_its_lease_is_given_up_and_not_reported_
 }
 
 #[tokio::test]
+async fn ground_8_a_worker_is_fresh_until_its_first_session_begins() {
+    let rig = Rig::start().await;
+    let (refused, hello) = rig.accept_hello().await;
+    assert!(hello.fresh, "nothing of an earlier process is continued");
+    drop(refused);
+    let (mut connection, hello) = rig.accept_hello().await;
+    assert!(hello.fresh, "there was no session yet");
+    connection.welcome(&[]).await;
+    credit(&mut connection).await;
+    drop(connection);
+    let (connection, hello) = rig.accept_hello().await;
+    assert!(!hello.fresh, "the same process comes back");
+    drop(connection);
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn an_outcome_outlives_the_lease_and_is_told_when_the_server_still_takes_it() {
     let rig = Rig::start().await;
     let mut connection = rig.accept().await.0;

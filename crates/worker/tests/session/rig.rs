@@ -7,8 +7,8 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use jobhall_client::Client;
 use jobhall_core::{AttemptId, LeaseId};
 use jobhall_protocol::{
-    Allow, AssignedJob, Code, EXEC, Encoding, FrameWriter, ToServer, ToWorker, Welcome, Word, WorkerFile,
-    read_frame,
+    Allow, AssignedJob, Code, EXEC, Encoding, FrameWriter, Hello, ToServer, ToWorker, Welcome, Word,
+    WorkerFile, read_frame,
 };
 use jobhall_worker::{Options, Shutdown, Slots, Until, WorkerError, WorkerOptions};
 use serde_json::json;
@@ -63,13 +63,19 @@ impl Rig {
 
     /// The next connection of the worker, and the attempts that its hello names.
     pub async fn accept(&self) -> (Connection, Vec<AttemptId>) {
+        let (connection, hello) = self.accept_hello().await;
+        (connection, hello.attempts.iter().map(|held| held.attempt).collect())
+    }
+
+    /// The next connection of the worker, and its hello.
+    pub async fn accept_hello(&self) -> (Connection, Hello) {
         let accepted = tokio::time::timeout(DEADLINE, self.listener.accept()).await;
         let (stream, _) = accepted.expect("a connection in time").unwrap();
         let mut connection = Connection(accept_hdr_async(stream, same_protocol).await.unwrap(), Vec::new());
         let Some(ToServer::Hello(hello)) = connection.next().await else {
             panic!("the first message is a hello")
         };
-        (connection, hello.attempts.iter().map(|held| held.attempt).collect())
+        (connection, hello)
     }
 
     /// A script that runs until it is killed.

@@ -232,7 +232,7 @@ fn control_characters_anywhere() {
 #[test]
 fn the_limits_are_said() {
     for (kind, said) in [
-        (Kind::ListTooLong, "more than 32 entries in a list at column 1"),
+        (Kind::ListTooLong { most: 32 }, "more than 32 entries in a list at column 1"),
         (Kind::TooManyTerms, "more than 32 terms at column 1"),
         (Kind::TooManyAbilities, "more than 64 abilities at column 1"),
         (Kind::NameTooLong { chars: 65 }, "name of 65 characters, over the limit of 64, at column 1"),

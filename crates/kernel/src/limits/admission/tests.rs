@@ -47,6 +47,8 @@ fn kernel() -> Kernel {
         abilities: Abilities::default(),
         accepts: Accepts::default(),
         attempts,
+        lease_ms: None,
+        fresh: false,
     };
     kernel.ask(now(), open.typed(1));
     let session = kernel.take_effects().into_iter().find_map(|effect| match effect {

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use jobhall_core::JobId;
-use jobhall_core::needs::Uses;
+use jobhall_core::needs::{Needs, Uses};
+use jobhall_core::{Class, JobId, WorkerName};
 
 use super::profile::{ProfileId, Profiles};
 use super::{ClassId, Rank};
@@ -19,14 +19,27 @@ pub(super) struct LineId(pub(super) u64);
 pub(crate) struct Demand {
     /// This much of its resources must be free.
     pub uses: Uses,
+    /// Its name must meet the terms about it in these needs.
+    pub needs: Option<Needs>,
     /// It must not have had this job before; only for a job in a separate class.
     pub apart: Option<JobId>,
 }
 
 impl Demand {
+    /// The demand of a class, or of one of its jobs that is in a separate class.
+    pub fn of(class: &Class, apart: Option<JobId>) -> Demand {
+        let needs = Some(&class.needs).filter(|needs| needs.names_worker()).cloned();
+        Demand { uses: class.uses.clone(), needs, apart }
+    }
+
+    /// Whether it can be met by a worker of this name.
+    pub fn admits(&self, worker: &WorkerName) -> bool {
+        self.needs.as_ref().is_none_or(|needs| needs.admits(worker))
+    }
+
     /// Whether every matching worker meets it.
     pub(super) fn is_empty(&self) -> bool {
-        self.uses.is_empty() && self.apart.is_none()
+        self.uses.is_empty() && self.needs.is_none() && self.apart.is_none()
     }
 }
 
@@ -43,6 +56,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// A line of these profiles without demand.
+    #[cfg(test)]
+    pub(crate) fn of(suits: Vec<ProfileId>) -> Line {
+        Line { suits, demand: Demand::default(), classes: 0, heads: BTreeSet::new() }
+    }
+
     /// The first ready job.
     pub(super) fn head(&self) -> Option<Rank> {
         self.heads.first().map(|&(rank, _)| rank)
