@@ -90,7 +90,7 @@ pub fn tokens_reach_what_they_did(rig: &Rig, secrets: &Value) {
         let viewer = eyes.submit(&submit("ci-1"), None).await.unwrap_err();
         assert_eq!(viewer.code(), Some(Code::Forbidden));
         assert!(second.tokens().await.unwrap().len() >= 6);
-        let expired = client("short").groups(10, None).await.unwrap_err();
+        let expired = client("short").groups(None, None, 10, None).await.unwrap_err();
         assert_eq!(expired.code(), Some(Code::Unauthorized));
     });
 }

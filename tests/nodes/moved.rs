@@ -167,7 +167,12 @@ fn ground_10_notes_move_with_their_attempts() {
     runtime.block_on(async {
         let client = rig.client();
         let (abilities, accepts) = (String::new(), String::new());
-        let vacancy = jobhall_protocol::Vacancy { slots: 1, wait_s: 20, abilities, accepts };
+        let vacancy = jobhall_protocol::Vacancy {
+            wait_s: 20,
+            abilities,
+            accepts,
+            ..jobhall_protocol::Vacancy::default()
+        };
         let given = client.vacancies(&vacancy).await.unwrap().attempts.remove(0);
         let lease = jobhall_client::AttemptRef { attempt: &given.id, lease: &given.lease };
         let line = || format!("\"{}\"\n", "x".repeat(9_997)).into();

@@ -218,8 +218,7 @@ fn taken(
 ) -> (jobhall_client::Client, jobhall_protocol::Assigned) {
     let token = fs::read_to_string(hall.path("data/admin.token")).unwrap();
     let client = jobhall_client::Client::new(&hall.url, Some(token.trim())).unwrap();
-    let vacancy =
-        jobhall_protocol::Vacancy { slots: 1, wait_s: 20, abilities: String::new(), accepts: String::new() };
+    let vacancy = jobhall_protocol::Vacancy { wait_s: 20, ..jobhall_protocol::Vacancy::default() };
     let given = runtime.block_on(client.vacancies(&vacancy)).unwrap().attempts.remove(0);
     (client, given)
 }

@@ -54,7 +54,7 @@ impl JobChanges {
         loop {
             match self.published.recv().await {
                 Ok(Published::Live(id, _)) if id == self.id => return 0,
-                Ok(Published::Live(..)) => {}
+                Ok(Published::Live(..) | Published::Progress(..) | Published::Group(..)) => {}
                 Ok(Published::Row(row)) => {
                     if let Some(entry) = row.entries.iter().rfind(|entry| entry.id == self.id) {
                         return entry.rev;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use fixture::{Database, Options, at, id, inserting, queued, take_as, wait};
 use jobhall_core::{Disposition, Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Submitted};
 use jobhall_store::{
-    AuditEntry, Conflict, GroupWrite, Holdings, Link, SettingKind, SettingWrite, Store, StoreError,
-    StoredIdempotencyKey, Unit,
+    AuditEntry, Conflict, GroupFilter, GroupWrite, Holdings, Link, SettingKind, SettingWrite, Store,
+    StoreError, StoredIdempotencyKey, Unit,
 };
 use jobhall_store_conformance::{Fixture, model};
 use jobhall_store_sqlite::{Export, Sqlite};

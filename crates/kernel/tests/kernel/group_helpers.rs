@@ -8,7 +8,7 @@ use crate::rig::{Hall, failed, job, passed, tries};
 fn create(hall: &mut Hall, closed: bool, members: usize) -> (GroupId, Vec<JobId>) {
     let group = NewGroup { closed, ..NewGroup::default() };
     let jobs = vec![NewJob { retry: tries(1), ..job("t") }; members];
-    match hall.ask(Request::CreateGroup { group, submit: Submit { jobs, name: None } }).unwrap() {
+    match hall.ask(Request::CreateGroup { group, submit: Submit { jobs, ..Submit::default() } }).unwrap() {
         Answer::GroupCreated(GroupCreated { id, jobs }) => (id, jobs.iter().map(|made| made.id).collect()),
         other => panic!("{other:?}"),
     }
@@ -91,9 +91,9 @@ fn ground_3_a_cancel_that_is_stored_first_wins_against_a_helper_and_a_member_in_
         hall.ask_later(change);
         // The helper's check comes first; the member's must not be taken for a repetition of it.
         let jobs = vec![attached(id), member(id)];
-        let both = hall.ask_later(Request::Submit { submit: Submit { jobs, name: None } });
-        let helper =
-            hall.ask_later(Request::Submit { submit: Submit { jobs: vec![attached(id)], name: None } });
+        let both = hall.ask_later(Request::Submit { submit: Submit { jobs, ..Submit::default() } });
+        let helper = hall
+            .ask_later(Request::Submit { submit: Submit { jobs: vec![attached(id)], ..Submit::default() } });
         hall.let_through();
         assert_eq!(hall.answers[&both], Err(Rejected::GroupClosed(id)));
         assert_eq!(hall.answers[&helper].is_ok(), closes, "a helper asks only for an uncancelled group");

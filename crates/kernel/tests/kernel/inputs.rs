@@ -118,7 +118,7 @@ fn ground_5_an_input_stays_from_the_moment_its_submit_is_looked_at() {
     let input = done(&mut hall, "w");
     done(&mut hall, "v");
     hall.hold_asks = true;
-    let submit = Submit { jobs: vec![behind("next", &[input])], name: None };
+    let submit = Submit { jobs: vec![behind("next", &[input])], ..Submit::default() };
     let submitted = hall.ask_later(Request::Submit { submit });
     let removal = hall.ask_later(Request::Remove { ids: vec![input] });
     assert_eq!(hall.answers[&removal], Ok(Answer::Removed(0)), "the submit reads it");
