@@ -390,7 +390,7 @@ impl Kernel {
             Ok(found) => found,
             Err(error) => return self.read_failed(id, readers, &error),
         };
-        let read = Read { found: job.is_some(), past, ..Read::default() };
+        let read = Box::new(Read { found: job.is_some(), past, ..Read::default() });
         let reading = match self.jobs.get_mut(id) {
             Some(entry) if entry.busy == Busy::Reading => {
                 entry.spec = job.map(|job| job.spec);

@@ -35,7 +35,7 @@ pub(crate) struct JobTask {
     /// How often the decision was repeated because of conflicting writes.
     pub rounds: u8,
     /// What was read about the job for this task.
-    pub read: Option<Read>,
+    pub read: Option<Box<Read>>,
 }
 
 impl JobTask {

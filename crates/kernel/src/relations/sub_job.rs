@@ -138,6 +138,8 @@ impl Kernel {
         let succeeded =
             |job: Option<Job>| job.is_some_and(|job| matches!(job.status.state, State::Succeeded(_)));
         let mut read = task.read.clone().unwrap_or_default();
+        // The parent was open when they were read.
+        read.found = true;
         read.sub_jobs.extend(ids.iter().copied().zip(found.into_iter().map(succeeded)));
         self.enqueue(JobTask { read: Some(read), ..task });
     }

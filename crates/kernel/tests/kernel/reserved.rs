@@ -29,6 +29,7 @@ fn submit(hall: &mut Hall, job_type: &str, by: Option<Application>) -> Result<Jo
 }
 
 fn is_reserved(answer: Result<impl std::fmt::Debug, Rejected>) -> bool {
+    let answer = answer.map(drop);
     matches!(answer, Err(Rejected::Reserved { prefix: "app.", .. }))
 }
 

@@ -207,7 +207,7 @@ async fn change_each(
             Ok(_) => tally.done += 1,
             // The job ended or restarted after it was read.
             Err(Rejected::Event(_) | Rejected::NoSuchJob(_) | Rejected::Reserved { .. }) => {
-                tally.skipped += 1
+                tally.skipped += 1;
             }
             Err(refused @ Rejected::Storage { .. }) => {
                 again.push(job);
