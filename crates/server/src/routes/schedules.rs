@@ -12,12 +12,13 @@ use jobhall_protocol::{Code, Page, SetSchedule, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::large;
 use super::versions::{ROUNDS, Wanted};
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
 use crate::params::PAGE_BYTES;
 use crate::tokens::Identity;
-use crate::{audit, body, decode, large, params, to_wire};
+use crate::{audit, body, decode, params, to_wire};
 
 /// Default page size.
 const LIMIT: usize = 500;
