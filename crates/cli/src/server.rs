@@ -170,3 +170,41 @@ impl Signals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use jobhall_engine::{Clock, Config, Now};
+    use jobhall_store::Memory;
+
+    use super::*;
+    use crate::serving::Serving;
+
+    /// A clock that panics from some time on.
+    struct BrokenClock(SystemClock, Arc<AtomicBool>);
+
+    impl Clock for BrokenClock {
+        fn now(&self) -> Now {
+            assert!(!self.1.load(Ordering::SeqCst), "the clock is broken");
+            self.0.now()
+        }
+    }
+
+    #[tokio::test]
+    async fn audit_m8_a_panic_of_the_engine_ends_the_server_with_exit_1() {
+        let data = tempfile::tempdir().unwrap();
+        let mut open = OpenServer::open(data.path(), &ListenArgs::anywhere()).await.unwrap();
+        let is_broken = Arc::new(AtomicBool::new(false));
+        let clock = BrokenClock(SystemClock::default(), is_broken.clone());
+        let engine = Engine::start(Arc::new(Memory::new()), Config::default(), clock).await.unwrap();
+        std::mem::replace(&mut open.engine, engine.clone()).stop().await;
+        is_broken.store(true, Ordering::SeqCst);
+        assert!(engine.counts().await.is_err());
+        let serving = Serving::Alone(open);
+        let failure = serving.failed().await;
+        assert_eq!((failure.exit, failure.exit.code()), (Exit::Unexpected, 1));
+        assert_eq!(failure.why.as_deref(), Some("the engine panicked: the clock is broken"));
+        serving.close().await;
+    }
+}

@@ -13,6 +13,7 @@ mod gather;
 mod groups;
 mod job_reply;
 mod mailbox;
+mod panics;
 mod read;
 mod replies;
 mod restore;
@@ -113,6 +114,7 @@ impl Engine {
         let (commands, received) = mpsc::channel(WAITING);
         let (published, _) = broadcast::channel(BEHIND);
         let (why, stopped) = watch::channel(None);
+        let why_panicked = why.clone();
         let driver = Driver {
             kernel,
             clock: Box::new(clock),
@@ -128,7 +130,8 @@ impl Engine {
             stopping: false,
             why,
         };
-        tokio::spawn(driver.run(received));
+        let running = tokio::spawn(driver.run(received));
+        tokio::spawn(panics::report(running, why_panicked));
         Ok(Engine { commands, published, store, stopped })
     }
 
