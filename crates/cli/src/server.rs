@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use jobhall_blobs::Blobs;
 use jobhall_core::{Retention, Time};
-use jobhall_engine::{Config, Engine, SystemClock, set_first_rule};
+use jobhall_engine::{Engine, SystemClock, set_first_rule};
 use jobhall_protocol::{Node, NodeRole, Timestamp};
-use jobhall_server::{Listen, Nodes, Options, Running, Server, Tokens};
+use jobhall_server::{Nodes, Options, Running, Server, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -56,8 +56,7 @@ impl OpenServer {
         let keys = hall_key::open_alone(&at.key_path(data))?;
         let tokens = Tokens::open(data, keys, store.clone()).await.map_err(|error| trouble(data, &error))?;
         let tokens = Arc::new(tokens);
-        let mut config = Config::default();
-        config.lease_ms = at.lease.map_or(config.lease_ms, |span| span.0);
+        let config = at.config();
         let first_rule = set_first_rule(store.as_ref()).await.map_err(|error| trouble(data, &error))?;
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
         let engine = engine.map_err(|error| trouble(data, &error))?;
@@ -75,8 +74,8 @@ impl OpenServer {
             nodes: alone(at.advertised(address)),
             secret: None,
         };
-        let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure, ..Listen::default() };
-        let running = Server::serve(listener, listen, options).map_err(|error| trouble(data, &error))?;
+        let running =
+            Server::serve(listener, at.listener(tls), options).map_err(|error| trouble(data, &error))?;
         let url = at.own_url(address);
         Ok(OpenServer { tokens, url, first_rule, engine, running })
     }
