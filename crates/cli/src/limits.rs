@@ -79,7 +79,7 @@ mod tests {
             ("write_ms=30001", "write_ms of 30001 is outside 1 to 30000"),
             ("pages_per_token=0", "pages_per_token of 0 is outside 1 to 16"),
             ("per_loopback=x", "per_loopback of x is outside 1 to 10000"),
-            ("doors=1", "there is no limit \"doors\""),
+            ("speed=1", "there is no limit \"speed\""),
             ("write_ms", "\"write_ms\" is not NAME=NUMBER"),
         ] {
             assert_eq!(given.parse::<Limits>(), Err(complaint.to_owned()));
