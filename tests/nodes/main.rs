@@ -5,6 +5,7 @@ mod addresses;
 mod alike;
 mod away;
 mod crowd;
+mod dump;
 mod exact;
 mod failed;
 mod handed_over;

@@ -18,17 +18,45 @@ impl Caller {
         Caller { address: rig.address(), token: made["secret"].as_str().unwrap().to_owned() }
     }
 
+    /// The administrator.
+    pub fn admin(rig: &Rig) -> Caller {
+        Caller { address: rig.address(), token: rig.token() }
+    }
+
+    /// A caller with another token.
+    pub fn with(&self, token: &str) -> Caller {
+        Caller { address: self.address, token: token.to_owned() }
+    }
+
     /// Sends a request with a body of this length, of which this much is sent. The response is not read.
     pub fn begin(&self, method: &str, path: &str, lease: &str, length: usize, body: &[u8]) -> Raw {
-        let mut raw = Raw::open(self.address);
         let lease = if lease.is_empty() { String::new() } else { format!("Jobhall-Lease: {lease}\r\n") };
-        raw.say(format!(
-            "{method} /api/v1/{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
-             {lease}Content-Length: {length}\r\n\r\n",
-            self.address, self.token
-        ));
+        let headers = format!("Connection: close\r\n{lease}Content-Length: {length}\r\n");
+        let mut raw = self.request(method, path, &headers);
         raw.say(body);
         raw
+    }
+
+    /// Sends the head of a request.
+    fn request(&self, method: &str, path: &str, headers: &str) -> Raw {
+        let mut raw = Raw::open(self.address);
+        raw.say(format!(
+            "{method} /api/v1/{path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n{headers}\r\n",
+            self.address, self.token
+        ));
+        raw
+    }
+
+    /// The first byte of an artifact.
+    pub fn first_byte(&self, path: &str) -> Answer {
+        self.request("GET", path, "Connection: close\r\nRange: bytes=0-0\r\n").answer()
+    }
+
+    /// Requests a session, to which nothing is sent.
+    pub fn session(&self) -> Raw {
+        let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+        self.request("GET", "session", upgrade)
     }
 
     pub fn send(&self, method: &str, path: &str, lease: &str, body: &[u8]) -> Answer {

@@ -8,6 +8,7 @@
 mod attacks;
 mod caller;
 mod healthy;
+mod under_attack;
 
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ fn long() -> Option<Duration> {
 }
 
 fn siege(attack: Attack) {
-    let mut rig = Rig::server(&[]);
+    let mut rig = Rig::server(&["--limits", &attack.limits()]);
     let pid = rig.hall().pid();
     let ground = Ground::new(&rig);
     let healthy = Healthy::new(&rig);
@@ -67,6 +68,11 @@ fn audit_m4_lists_of_large_jobs() {
 }
 
 #[test]
+fn audit_m4_followers_of_a_long_history() {
+    siege(Attack::History);
+}
+
+#[test]
 fn audit_m5_a_flood_of_types() {
     siege(Attack::Types);
 }
@@ -87,6 +93,21 @@ fn audit_l6_outcomes_of_unknown_keys() {
 }
 
 #[test]
+fn audit_l10_single_bytes_of_a_large_artifact() {
+    siege(Attack::Ranges);
+}
+
+#[test]
 fn audit_l11_a_flood_of_streams_and_polls() {
     siege(Attack::Streams);
+}
+
+#[test]
+fn audit_l11_a_flood_of_submits() {
+    siege(Attack::Submits);
+}
+
+#[test]
+fn audit_l11_a_flood_of_sessions() {
+    siege(Attack::Sessions);
 }

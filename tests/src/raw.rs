@@ -36,6 +36,17 @@ impl Raw {
         Raw(stream)
     }
 
+    /// Sends as many bytes as the buffers of both sides take now; none if the other side has closed.
+    pub fn offer(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.0.set_nonblocking(true).unwrap();
+        let sent = self.0.write(bytes);
+        self.0.set_nonblocking(false).unwrap();
+        match sent {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Some(0),
+            sent => sent.ok(),
+        }
+    }
+
     /// Sends bytes. The other side may have closed already: the response shows that.
     pub fn say(&mut self, bytes: impl AsRef<[u8]>) -> &mut Raw {
         let _ = self.0.write_all(bytes.as_ref());

@@ -6,8 +6,10 @@ mod large;
 mod life;
 mod limits;
 mod market;
+mod observed;
 mod prefill;
 mod relations;
+mod retention;
 mod setup;
 
 use std::env;
@@ -28,7 +30,7 @@ pub type Failed = Box<dyn Error + Send + Sync>;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|market|limits|chain|fan|group --dir DIR
+const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|retention|classes|market|limits|chain|fan|group --dir DIR
     [--database URL]
     [--seconds S] [--warmup S] [--submitters N] [--bulk N] [--workers N] [--queued N]
     [--completed N] [--alternations N]
@@ -36,6 +38,7 @@ const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|mar
   life        no-op lives: submitted, queued, claimed, completed
   handover    the same where a vacancy always waits: inserted already assigned
   large       life on an empty store and on one with --queued (1,000,000) and --completed (10,000,000) jobs, in turns
+  retention   passes of retention over a store of --completed (10,000,000) jobs: rows read, time, memory
   limits      life and handover with limits (1,000 keys, a rate, weights) and without, in turns
   chain       10,000 jobs, each after the one before, beside as many with one in work at a time, in turns
   fan         10,000 jobs after one and before another, beside as many that are independent, in turns
@@ -78,6 +81,7 @@ fn main() -> Result<(), Failed> {
         "life" => runtime.block_on(life::alone(&options, life::Way::Queued))?,
         "handover" => runtime.block_on(life::alone(&options, life::Way::HandedOver))?,
         "large" => runtime.block_on(large::measure(&options))?,
+        "retention" => runtime.block_on(retention::measure(&options))?,
         "market" => runtime.block_on(market::measure(&options))?,
         "limits" => runtime.block_on(limits::measure(&options))?,
         "classes" => classes::measure()?,

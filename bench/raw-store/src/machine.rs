@@ -66,6 +66,13 @@ impl Sample {
     }
 }
 
+/// Resident memory of this process.
+pub fn resident_bytes() -> Result<u64, Failed> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no resident memory")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1_024)
+}
+
 /// Stolen ticks and total ticks of the machine.
 fn machine_ticks(stat: &str) -> Result<(u64, u64), Failed> {
     let line = stat.lines().next().ok_or("/proc/stat is empty")?;

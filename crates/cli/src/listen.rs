@@ -4,11 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use jobhall_engine::Config;
 use jobhall_protocol::{Span, SpanError};
-use jobhall_server::Tls;
+use jobhall_server::{Listen, RESERVED, Tls};
 
 use crate::database::{Database, address};
 use crate::failure::{Failure, Outcome};
+use crate::limits::Limits;
 use crate::settings::{Origin, Setting, Settings};
 use crate::{hall_key, hosts};
 
@@ -65,6 +67,10 @@ pub struct ListenArgs {
     /// [default: hall.key in the data directory]
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// Limits lower than the default ones, for tests: write_ms, per_address, per_loopback, sessions_per_token,
+    /// waiting_per_token, pages_per_token, open_jobs_per_queue
+    #[arg(long, value_name = "NAME=NUMBER,…", hide = true)]
+    pub limits: Option<Limits>,
 }
 
 impl ListenArgs {
@@ -83,6 +89,7 @@ impl ListenArgs {
             database_pooled: false,
             advertise: None,
             key_file: None,
+            limits: None,
         }
     }
 
@@ -131,6 +138,23 @@ impl ListenArgs {
             key_file: hall_key::named(self.key_file.as_deref(), settings)?,
             ..self.clone()
         })
+    }
+
+    /// How the server listens.
+    pub fn listener(&self, tls: Option<Tls>) -> Listen {
+        let limits = self.limits.unwrap_or_default().connections;
+        Listen { hosts: self.host.clone(), tls, insecure: self.insecure, limits }
+    }
+
+    /// The configuration of the engine.
+    pub fn config(&self) -> Config {
+        let Config { lease_ms, .. } = Config::default();
+        Config {
+            lease_ms: self.lease.map_or(lease_ms, |span| span.0),
+            open_jobs_per_queue: self.limits.unwrap_or_default().open_jobs_per_queue,
+            reserved: RESERVED,
+            ..Config::default()
+        }
     }
 
     /// The host names that the server answers to.

@@ -14,6 +14,7 @@ mod failure;
 mod hall_key;
 mod hosts;
 mod job_user;
+mod limits;
 mod listen;
 mod local_worker;
 mod logging;

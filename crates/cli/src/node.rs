@@ -16,9 +16,7 @@ use jobhall_client::{Trust, tls_config};
 use jobhall_core::{Retention, Time, WorkerName};
 use jobhall_engine::{Config, Engine, SystemClock, set_first_rule};
 use jobhall_protocol::{Node as Told, NodeRole, Timestamp};
-use jobhall_server::{
-    ForwardTo, HallKeys, Listen, NodeSecret, Nodes, Options, RESERVED, Running, Server, Tokens,
-};
+use jobhall_server::{ForwardTo, HallKeys, NodeSecret, Nodes, Options, Running, Server, Tokens};
 use jobhall_store::{Store, StoreError};
 use jobhall_store_postgres::{Database, LeaderSeen, Leadership, Node as Me, NodeSeen, Postgres};
 use tokio::runtime::Handle;
@@ -68,8 +66,7 @@ impl Node {
         let key_path = at.key_path(data);
         let keys = hall_key::open(&database, &key_path).await?;
         let listener = bind(at.listen).await?;
-        let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure, ..Listen::default() };
-        let running = Server::listen(listener, listen).map_err(|error| trouble(data, &error))?;
+        let running = Server::listen(listener, at.listener(tls)).map_err(|error| trouble(data, &error))?;
         let (address, own_url) = (running.address, at.own_url(running.address));
         let me = Me { name: name(address.port()), url: at.advertised(address) };
         let name = WorkerName::new(&me.name).map_err(|error| failed(&error))?;
@@ -81,7 +78,7 @@ impl Node {
             database,
             me,
             data: data.to_owned(),
-            lease: at.lease.map(|span| span.0),
+            config: at.config(),
             keys: keys.clone(),
             key_path,
             key_checked: Instant::now(),
@@ -159,7 +156,7 @@ struct Monitor {
     database: Database,
     me: Me,
     data: PathBuf,
-    lease: Option<u64>,
+    config: Config,
     keys: Arc<HallKeys>,
     key_path: PathBuf,
     /// When the key was last compared with the hall's.
@@ -361,14 +358,12 @@ impl Monitor {
         let store: Arc<dyn Store> = store;
         let tokens = Tokens::shared(&self.data, self.keys.clone(), store.clone()).await;
         let tokens = Arc::new(tokens.map_err(|error| error.to_string())?);
-        let mut config = Config { reserved: RESERVED, ..Config::default() };
-        config.lease_ms = self.lease.unwrap_or(config.lease_ms);
         let first_rule = set_first_rule(store.as_ref()).await.map_err(|error| error.to_string())?;
         if let Some(rule) = first_rule {
             self.first_rule = Some(rule);
             tracing::info!(?rule, "the rule for completed jobs was set");
         }
-        let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
+        let engine = Engine::start(store.clone(), self.config, SystemClock::default()).await;
         let engine = engine.map_err(|error| error.to_string())?;
         let options = Options {
             engine: engine.clone(),
@@ -376,7 +371,7 @@ impl Monitor {
             blobs,
             tokens,
             data: self.data.clone(),
-            lease_ms: config.lease_ms,
+            lease_ms: self.config.lease_ms,
             log_bytes: LOG_BYTES,
             collect_ms: COLLECT_MS,
             references: jobhall_server::References::default(),

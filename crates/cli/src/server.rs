@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use jobhall_blobs::Blobs;
 use jobhall_core::{Retention, Time};
-use jobhall_engine::{Config, Engine, SystemClock, set_first_rule};
+use jobhall_engine::{Engine, SystemClock, set_first_rule};
 use jobhall_protocol::{Node, NodeRole, Timestamp};
-use jobhall_server::{Listen, Nodes, Options, RESERVED, Running, Server, Tokens};
+use jobhall_server::{Nodes, Options, Running, Server, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -56,8 +56,7 @@ impl OpenServer {
         let keys = hall_key::open_alone(&at.key_path(data))?;
         let tokens = Tokens::open(data, keys, store.clone()).await.map_err(|error| trouble(data, &error))?;
         let tokens = Arc::new(tokens);
-        let mut config = Config { reserved: RESERVED, ..Config::default() };
-        config.lease_ms = at.lease.map_or(config.lease_ms, |span| span.0);
+        let config = at.config();
         let first_rule = set_first_rule(store.as_ref()).await.map_err(|error| trouble(data, &error))?;
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
         let engine = engine.map_err(|error| trouble(data, &error))?;
@@ -76,8 +75,8 @@ impl OpenServer {
             nodes: alone(at.advertised(address)),
             secret: None,
         };
-        let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure, ..Listen::default() };
-        let running = Server::serve(listener, listen, options).map_err(|error| trouble(data, &error))?;
+        let running =
+            Server::serve(listener, at.listener(tls), options).map_err(|error| trouble(data, &error))?;
         let url = at.own_url(address);
         Ok(OpenServer { tokens, url, first_rule, engine, running })
     }
@@ -169,5 +168,43 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use jobhall_engine::{Clock, Config, Now};
+    use jobhall_store::Memory;
+
+    use super::*;
+    use crate::serving::Serving;
+
+    /// A clock that panics from some time on.
+    struct BrokenClock(SystemClock, Arc<AtomicBool>);
+
+    impl Clock for BrokenClock {
+        fn now(&self) -> Now {
+            assert!(!self.1.load(Ordering::SeqCst), "the clock is broken");
+            self.0.now()
+        }
+    }
+
+    #[tokio::test]
+    async fn audit_m8_a_panic_of_the_engine_ends_the_server_with_exit_1() {
+        let data = tempfile::tempdir().unwrap();
+        let mut open = OpenServer::open(data.path(), &ListenArgs::anywhere()).await.unwrap();
+        let is_broken = Arc::new(AtomicBool::new(false));
+        let clock = BrokenClock(SystemClock::default(), is_broken.clone());
+        let engine = Engine::start(Arc::new(Memory::new()), Config::default(), clock).await.unwrap();
+        std::mem::replace(&mut open.engine, engine.clone()).stop().await;
+        is_broken.store(true, Ordering::SeqCst);
+        assert!(engine.counts().await.is_err());
+        let serving = Serving::Alone(open);
+        let failure = serving.failed().await;
+        assert_eq!((failure.exit, failure.exit.code()), (Exit::Unexpected, 1));
+        assert_eq!(failure.why.as_deref(), Some("the engine panicked: the clock is broken"));
+        serving.close().await;
     }
 }

@@ -13,6 +13,7 @@ mod gather;
 mod groups;
 mod job_reply;
 mod mailbox;
+mod panics;
 mod progress;
 mod read;
 mod replies;
@@ -114,6 +115,7 @@ impl Engine {
         let (commands, received) = mpsc::channel(WAITING);
         let (published, _) = broadcast::channel(BEHIND);
         let (why, stopped) = watch::channel(None);
+        let why_panicked = why.clone();
         let driver = Driver {
             kernel,
             clock: Box::new(clock),
@@ -130,7 +132,8 @@ impl Engine {
             throttle: progress::Throttle::default(),
             why,
         };
-        tokio::spawn(driver.run(received));
+        let running = tokio::spawn(driver.run(received));
+        tokio::spawn(panics::report(running, why_panicked));
         Ok(Engine { commands, published, store, stopped })
     }
 

@@ -7,6 +7,7 @@ mod crash;
 mod disk_full;
 mod driver;
 mod leadership_lost;
+mod panicked;
 mod paused_store;
 #[allow(dead_code, reason = "shared with the kernel's tests, which use more of it")]
 #[path = "../../../kernel/tests/kernel/rig.rs"]
