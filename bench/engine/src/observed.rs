@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, RecordKind, TypeName};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, JobCounts, JobFilter,
-    JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter, RecordPage, Setting, SettingKind,
-    Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, CompletedPage, FeedPage, GroupFilter, GroupPage,
+    JobCounts, JobFilter, JobPage, Later, Link, Member, Prune, Pruned, Record, RecordFilter, RecordPage,
+    Setting, SettingKind, Store, StoreError, Unit,
 };
 use jobhall_store_sqlite::Sqlite;
 use tokio::sync::mpsc;
@@ -95,13 +95,13 @@ impl Store for Observed {
     }
     fn group_page(
         &self,
+        filter: GroupFilter,
         before: Option<GroupId>,
         limit: usize,
-        open: bool,
-    ) -> Later<Result<Vec<Group>, StoreError>> {
-        let ended = self.ended.clone();
-        self.noting(self.store.group_page(before, limit, open), move |pass, groups| {
-            if !open && groups.as_ref().is_ok_and(Vec::is_empty) {
+    ) -> Later<Result<GroupPage, StoreError>> {
+        let (ended, open) = (self.ended.clone(), filter.open);
+        self.noting(self.store.group_page(filter, before, limit), move |pass, page| {
+            if !open && page.as_ref().is_ok_and(|page| page.groups.is_empty()) {
                 let seconds = pass.begun.elapsed().as_secs_f64();
                 // The receiver may have been dropped at the end of the measurement.
                 let _ = ended.send(Pass { seconds, ..*pass });
@@ -122,6 +122,19 @@ impl Store for Observed {
     }
     fn attempts(&self, id: JobId, skip: usize, limit: usize) -> Later<Result<Vec<PastAttempt>, StoreError>> {
         self.store.attempts(id, skip, limit)
+    }
+    fn attempts_of_jobs(
+        &self,
+        ids: Vec<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Vec<PastAttempt>>, StoreError>> {
+        self.store.attempts_of_jobs(ids, limit)
+    }
+    fn successes(&self, keys: Vec<(TypeName, Key)>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        self.store.successes(keys)
+    }
+    fn feed_end(&self) -> Later<Result<u64, StoreError>> {
+        self.store.feed_end()
     }
     fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
         self.store.open_jobs(after, limit)

@@ -151,7 +151,7 @@ async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
 /// Whether a hello is refused, and how.
 async fn refusal(hall: &TestServer, hello: Hello) -> Option<(Option<Code>, String)> {
     match TestWorker::try_connect(hall, &hall.worker, Encoding::Json, hello).await {
-        Err(ClientError::Problem(problem)) => Some((Some(problem.code), problem.detail.clone())),
+        Err(ClientError::Problem(problem)) => Some((Some(problem.code), problem.detail)),
         Err(error) => panic!("{error}"),
         Ok(_) => None,
     }
