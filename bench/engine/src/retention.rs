@@ -23,6 +23,8 @@ const DAY_MS: u64 = 24 * 3_600_000;
 const LONG_MS: u64 = 50 * 365 * DAY_MS;
 /// Time between two looks whether all jobs are counted.
 const LOOK: Duration = Duration::from_millis(5);
+/// How long an engine that was stopped may take to close its store.
+const CLOSING: Duration = Duration::from_secs(30);
 
 /// An engine whose passes are observed.
 struct Retaining {
@@ -68,6 +70,17 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     }))
 }
 
+/// Opens the store once the engine before has closed it.
+async fn open(path: &Path) -> Result<Sqlite, Failed> {
+    let end = Instant::now() + CLOSING;
+    loop {
+        match Sqlite::open(path, jobhall_store_sqlite::Options::default()) {
+            Err(_) if Instant::now() < end => tokio::time::sleep(LOOK).await,
+            result => return Ok(result?),
+        }
+    }
+}
+
 /// A rule that removes nothing.
 fn forever() -> Retention {
     Retention { keep_ms: Some(LONG_MS), keep_count: None }
@@ -76,8 +89,7 @@ fn forever() -> Retention {
 impl Retaining {
     async fn start(path: &Path) -> Result<Retaining, Failed> {
         let (begun, rss) = (Instant::now(), machine::resident_bytes()?);
-        let sqlite = Sqlite::open(path, jobhall_store_sqlite::Options::default())?;
-        let (store, passes) = Observed::new(Arc::new(sqlite));
+        let (store, passes) = Observed::new(Arc::new(open(path).await?));
         let config = Config { retention_ms: INTERVAL_MS, ..Config::default() };
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await?;
         Ok(Retaining { engine, store, passes, begun, rss })

@@ -41,7 +41,7 @@ pub async fn client(context: &Context, join: Option<&str>, state: &Path, name: &
     };
     let joining = Client::trusting(&server.value, Some(join), context.settings.trust())?;
     let made = joining.join(name).await.map_err(not_joined)?;
-    let path = keep(state, name, server, &known, &made)?;
+    let path = keep(state, name, server, &made)?;
     context.output.say(&format!("joined as {name}; the credential is stored in {}", path.display()));
     Ok(Client::trusting(&server.value, Some(&made.secret), context.settings.trust())?)
 }
@@ -76,20 +76,13 @@ fn learn(context: &Context, kept: Option<&Stored>, server: &Setting) {
 }
 
 /// Stores a new credential; returns its file. It replaces the one of the same hall.
-fn keep(
-    state: &Path,
-    name: &str,
-    server: &Setting,
-    known: &[Stored],
-    made: &CreatedToken,
-) -> Outcome<PathBuf> {
+fn keep(state: &Path, name: &str, server: &Setting, made: &CreatedToken) -> Outcome<PathBuf> {
     let (path, written) = match made.hall.as_deref().filter(|hall| stored::is_hall(hall)) {
         Some(hall) => {
             let path = stored::place(state, hall, name);
-            let before = known.iter().find(|stored| stored.path == path);
-            let servers = before.map(|stored| stored.credential.servers.clone()).unwrap_or_default();
-            let mut credential = Credential { hall: hall.to_owned(), servers, token: made.secret.clone() };
-            credential.learn(&stored::addresses(&server.value));
+            // Only the addresses of this join: any server can claim to be this hall.
+            let servers = stored::addresses(&server.value);
+            let credential = Credential { hall: hall.to_owned(), servers, token: made.secret.clone() };
             let written = credential.write(&path);
             (path, written)
         }

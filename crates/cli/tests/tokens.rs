@@ -118,12 +118,13 @@ fn a_worker_is_known_at_every_address_of_its_server() {
     let replaced = credentials(&state);
     assert_eq!((replaced.len(), &replaced[0]["hall"]), (1, &known[0]["hall"]));
     assert_ne!(replaced[0]["token"], known[0]["token"]);
+    assert_eq!(replaced[0]["servers"], serde_json::json!([alias]), "any server can claim to be this hall");
     let elsewhere = worker_at(&state, &other.url, Some(&join(&other)));
     assert_eq!(code(&elsewhere), Some(0), "{}", text(&elsewhere.stderr));
     let halls = credentials(&state);
     assert_eq!(halls.len(), 2, "another hall has its own file");
     assert_ne!(halls[0]["hall"], halls[1]["hall"]);
-    assert_eq!(code(&worker_at(&state, &up.url, None)), Some(0));
+    assert_eq!(code(&worker_at(&state, &alias, None)), Some(0));
 }
 
 #[test]

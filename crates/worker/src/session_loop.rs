@@ -106,7 +106,7 @@ pub(crate) struct SessionLoop<E> {
     /// When it last had a job, or started.
     idle_since: Instant,
     connected: Option<Connected>,
-    /// Why the server refused the token.
+    /// Why the server refused the worker: its token is not valid, or its name is taken.
     refused: Option<ClientError>,
     /// Since when another process is connected under the name of this worker.
     name_taken: Option<Instant>,
@@ -144,7 +144,7 @@ impl<E: Executor> SessionLoop<E> {
         }
     }
 
-    /// Works until shutdown, or until the server refuses the token.
+    /// Works until shutdown, until the worker ends by itself, or until the server refuses it.
     pub async fn run(mut self, mut shutdown: watch::Receiver<Shutdown>) -> Result<(), ClientError> {
         let mut asked = *shutdown.borrow_and_update();
         loop {
@@ -215,7 +215,7 @@ impl<E: Executor> SessionLoop<E> {
         }
     }
 
-    /// The server refused the token: the leases are lost, and no other session can be opened.
+    /// The server refused this worker: the leases are lost, and no other session can be opened.
     fn refuse(&mut self, error: ClientError) {
         self.in_flight.lose_all();
         self.way = Way::Over;
@@ -229,7 +229,8 @@ impl<E: Executor> SessionLoop<E> {
         if since.elapsed() > NAME_WAIT {
             return self.refuse(error);
         }
-        tracing::warn!("not connected: {error}; trying again for {} s", NAME_WAIT.as_secs());
+        let left = NAME_WAIT.saturating_sub(since.elapsed()).as_secs();
+        tracing::warn!("not connected: {error}; trying for another {left} s");
         self.way = Way::Away(Instant::now() + NAME_PAUSE);
     }
 

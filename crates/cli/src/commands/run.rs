@@ -36,7 +36,7 @@ pub struct RunArgs {
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub argv: Vec<String>,
-    /// Job key; a key has at most one pending job. If one with another command is pending, this one does not run
+    /// Job key; a key has at most one pending job (see --on-duplicate)
     #[arg(long)]
     pub key: Option<String>,
     /// If a job with the same key is pending: follow that job, reject this one, cancel that one and run after it, or
@@ -61,7 +61,7 @@ pub struct RunArgs {
     /// Maximum attempts
     #[arg(long, value_name = "N", default_value = "1")]
     pub max_attempts: u16,
-    /// Never start it a second time: if its worker is lost, the job ends crashed
+    /// Never start it a second time: if its worker is lost after accepting it, the job ends as crashed
     #[arg(long)]
     pub at_most_once: bool,
 }

@@ -1,5 +1,7 @@
 //! `jobhall worker`: runs jobs of a hall.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::server::{Signals, hide};
 use crate::settings::Origin;
-use crate::{credential, job_user, worker_file};
+use crate::{credential, job_user, running, worker_file};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,6 +101,9 @@ async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
     hide();
     let slots = file.slots.unwrap_or_else(jobhall_worker::cpus).max(1);
     let (options, exposed) = options(slots, setup(context, args, &file)?).await;
+    if let Some(why) = exposed.as_ref().filter(|_| !args.hide.is_empty()) {
+        return Err(Failure::usage("failed to hide the paths of --hide from jobs").why(why.clone()));
+    }
     let (shutdown, told) = watch::channel(Shutdown::None);
     let idle = args.idle_exit.map(|span| Duration::from_millis(span.0));
     // The worker of `jobhall up` would be started again.
@@ -189,8 +194,16 @@ async fn options(slots: u32, setup: Setup) -> (Options, Option<String>) {
 fn setup(context: &Context, args: &WorkerArgs, file: &WorkerFile) -> Outcome<Setup> {
     let settings = &context.settings;
     let state = args.state.clone().or_else(state_home);
+    if let Some(state) = &state {
+        // A directory that does not exist when a slot starts is not hidden from it.
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(state);
+        created.unwrap_or_else(|error| tracing::debug!("{} is not created: {error}", state.display()));
+    }
     let known = [Some(settings.data.value.clone()), state, settings.token_file.clone()];
-    let hidden = hidden_paths(args.hide.iter().cloned().chain(known.into_iter().flatten()))?;
+    // Servers of this user on this machine, wherever their data is.
+    let servers = running::servers(&settings.record_directories).into_iter().map(|server| server.data);
+    let all = args.hide.iter().cloned().chain(known.into_iter().flatten()).chain(servers);
+    let hidden = hidden_paths(all)?;
     let temporary = std::env::temp_dir();
     let temporary = temporary.canonicalize().unwrap_or(temporary);
     if let Some(above) = hidden.above(&temporary) {

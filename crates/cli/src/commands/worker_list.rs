@@ -41,7 +41,7 @@ pub enum WorkerCommand {
     /// Pause a worker: it takes no new jobs, also after it was restarted; running jobs continue
     #[command(after_help = PAUSE_EXAMPLES)]
     Pause(NameArgs),
-    /// Resume a worker that is paused
+    /// Resume a worker: cancel its pause; a process that has begun to drain still exits
     #[command(after_help = PAUSE_EXAMPLES)]
     Resume(NameArgs),
     /// Drain a worker: it takes no new jobs, finishes those it has, and its process exits

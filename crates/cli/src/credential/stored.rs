@@ -20,7 +20,7 @@ const SERVERS: usize = 100;
 pub struct Credential {
     /// The identity of the hall that the token is for.
     pub hall: String,
-    /// The addresses at which the hall was used.
+    /// The addresses that the token may be sent to.
     pub servers: Vec<String>,
     pub token: String,
 }

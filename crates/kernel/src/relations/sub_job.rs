@@ -156,11 +156,27 @@ impl Kernel {
             new += usize::from(self.relations.links.get(parent, name).is_none());
         }
         bound("sub-jobs", self.relations.links.count(parent) + new, 0, SUB_JOBS)?;
+        self.check_called_after(parent, submit)?;
         let held = self.jobs.get(parent).and_then(|entry| entry.status.state().leased());
         if held.is_some_and(|held| held.stop.is_some()) {
             return Err(Rejected::Event(jobhall_core::IllegalTransition::Stopping));
         }
         Ok(())
+    }
+
+    /// A sub-job that is held to a scope comes after others of its call, after sub-jobs of its parent, and after what the
+    /// parent came after: it can read the results of these jobs.
+    fn check_called_after(&self, parent: JobId, submit: &Submit) -> Result<(), Rejected> {
+        let limited = submit.jobs.iter().filter(|job| !job.scope.is_all());
+        let mut named = limited.flat_map(|job| &job.after).filter_map(|after| match after {
+            After::Job(id) => Some(*id),
+            After::Position(_) => None,
+        });
+        let spec = self.jobs.get(parent).and_then(|entry| entry.spec.as_ref());
+        let inputs = spec.map_or(&[][..], |spec| &spec.after);
+        let is_own =
+            |id: &JobId| inputs.contains(id) || self.relations.links.of(parent).any(|job| job == *id);
+        named.find(|id| !is_own(id)).map_or(Ok(()), |id| Err(Rejected::NoSuchDependency(id)))
     }
 
     fn make_sub_jobs(&mut self, submit: Submit, calls: Calls, reply_to: ReplyTo, task: JobTask) {

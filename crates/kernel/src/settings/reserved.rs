@@ -1,4 +1,5 @@
-//! Types of applications: nobody else creates, changes or repeats their jobs. Jobs that a store has already run as they are.
+//! Types of applications: users cannot create their jobs, edit more than when they run, or retry them unless the
+//! application allows it. Jobs that are already stored run as they are.
 
 use jobhall_core::needs::{JOB_BOUNDS, Needs, RESERVED_BOUNDS};
 use jobhall_core::{Application, NewJob, TypeName};

@@ -1,5 +1,5 @@
-//! How many completed jobs are stored, by type. The store counts them once after the start, in steps; from then on the
-//! counts change with the jobs.
+//! How many completed jobs are stored, by type. The store counts them after the start, in steps, and again when other jobs
+//! are counted together; otherwise the counts change with the jobs.
 //!
 //! ```text
 //!   ids:  1 ──────────── counted ────────── last ─────────────── highest ───────────▶

@@ -182,9 +182,9 @@ impl Kernel {
         late.iter().for_each(|(id, _, until)| walk.segments.ended(*id, *until));
         pass.cursor = last.get();
         walk.highest = walk.highest.max(last.get());
-        let over = pass.over.is_empty() && pass.young.is_none_or(|young| created_at >= young);
+        let is_finished = pass.over.is_empty() && pass.young.is_none_or(|young| created_at >= young);
         walk.pass = Some(pass);
-        match (jobs.is_empty(), over) {
+        match (jobs.is_empty(), is_finished) {
             (false, _) => {
                 self.relations.inputs.remove(&jobs);
                 self.want(StoreRequest::Prune(Prune { jobs, ..Prune::default() }));

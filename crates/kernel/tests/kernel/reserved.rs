@@ -33,13 +33,19 @@ fn is_reserved(answer: Result<impl std::fmt::Debug, Rejected>) -> bool {
     matches!(answer, Err(Rejected::Reserved { prefix: "app.", .. }))
 }
 
-/// Runs a job of the application to its end.
-pub fn complete(hall: &mut Hall, wanted: NewJob) -> JobId {
+/// A job of the application.
+pub fn submitted(hall: &mut Hall, wanted: NewJob) -> JobId {
     let submit = Submit { jobs: vec![wanted], by: Some(APP), ..Submit::default() };
     let Answer::Submitted(made) = hall.ask(Request::Submit { submit }).unwrap() else { panic!("no job") };
+    made[0].id
+}
+
+/// Runs a job of the application to its end.
+pub fn complete(hall: &mut Hall, wanted: NewJob) -> JobId {
+    let id = submitted(hall, wanted);
     let held = hall.take_one("w");
     hall.report("w", &held, passed()).unwrap();
-    made[0].id
+    id
 }
 
 /// Runs a job of the application that fails.

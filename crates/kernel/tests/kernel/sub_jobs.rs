@@ -2,7 +2,7 @@
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries, worker};
 use crate::slots::{Slots, answered, over, running};
-use jobhall_core::{After, Disposition, JobId, NewJob, StateName, Submitted, Timeouts};
+use jobhall_core::{After, Disposition, JobId, NewJob, Scope, StateName, Submitted, Timeouts};
 use jobhall_kernel::{Answer, Assignment, AttemptRef, Config, Effect, Rejected, Request, Waited, Why};
 
 #[test]
@@ -511,4 +511,20 @@ fn ground_7_completed_sub_jobs_are_found_again_after_a_restart() {
     assert_eq!((all[0].id, all[0].disposition), (made[0].id, Disposition::Reused));
     assert!(all[1].id > made[2].id, "what failed runs again");
     assert_eq!(all[2].id, made[2].id);
+}
+
+#[test]
+fn ground_6_a_sub_job_comes_after_jobs_of_its_parent_only() {
+    let mut hall = Hall::new();
+    let input = hall.submit(job("i")).unwrap().id;
+    let foreign = hall.submit(NewJob { priority: 200, ..job("f") }).unwrap().id;
+    let held = hall.take_one("v");
+    hall.report("v", &held, passed()).unwrap();
+    hall.submit(NewJob { after: vec![After::Job(input)], priority: 1, ..job("p") }).unwrap();
+    let held = hall.take_one("w");
+    let scope = || Scope::new(&["default"]).unwrap();
+    let after = |id| NewJob { after: vec![After::Job(id)], scope: scope(), ..job("c") };
+    assert_eq!(hall.call("w", &held, "a", after(foreign)), Err(Rejected::NoSuchDependency(foreign)));
+    let own = hall.call("w", &held, "b", after(input)).unwrap().id;
+    hall.call("w", &held, "c", after(own)).unwrap();
 }

@@ -50,6 +50,7 @@ pub(super) async fn list(
     let from = asked.cursor.as_deref().map(|text| params::cursor('i', text)).transpose()?;
     let mut at = usize::try_from(from.unwrap_or(0)).unwrap_or(usize::MAX);
     let job = held(&app, &of).await?;
+    let _turn = app.shares.page_turn(&who).await?;
     let after = &job.spec.after;
     let (mut items, mut bytes, mut left) = (Vec::new(), 0, INPUT_RESULTS_BYTES);
     while at < after.len() && items.len() < limit && bytes < PAGE_BYTES {
@@ -73,7 +74,8 @@ pub(super) async fn list(
         items.push(input(&app, InputName::PARENT, parent, found.as_ref()).await?);
     }
     let next_cursor = more.then(|| format!("i{at:x}"));
-    large::hold(&app.shares, &who, error::ok(&Page { items, next_cursor }))
+    let link = next_cursor.as_deref().map(|cursor| params::next_page(request.uri(), cursor));
+    large::hold(&app.shares, &who, error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
 
 /// A job, or none if it was removed.

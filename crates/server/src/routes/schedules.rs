@@ -68,6 +68,7 @@ pub(super) async fn list(
     let asked: SchedulesQuery = params::query(&uri)?;
     let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let after = asked.cursor.as_deref().map(from_cursor).transpose()?;
+    let _turn = app.shares.page_turn(&who).await?;
     // One extra schedule shows whether another page follows.
     let mut found = app.engine.schedules(after, limit + 1).await?;
     let fitting = fitting(&found).min(limit);

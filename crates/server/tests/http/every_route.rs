@@ -48,6 +48,8 @@ impl Operation {
         for parameter in self.parameters("path") {
             let word = match (parameter["schema"]["type"].as_str(), self.path.contains("/attempts/")) {
                 (Some("integer"), _) => number,
+                // A position, or `parent`.
+                _ if parameter["name"] == "n" => number,
                 (_, true) if parameter["name"] == "id" => attempt,
                 _ => name,
             };

@@ -144,3 +144,15 @@ async fn ground_7_several_sub_jobs_are_requested_at_once() {
         "nothing else was made"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ground_6_a_process_cannot_read_other_jobs_through_a_dependency() {
+    let hall = TestServer::start().await;
+    let foreign = hall.submit(r#"{"type":"secret","queue":"q"}"#).await;
+    let taken = hall.take().await;
+    hall.word(&taken, "outcome", br#"{"outcome":"succeeded","value":{"secret":1}}"#).await;
+    let (_, given) = parent(&hall).await;
+    let spy = json!({"call": "x", "job": {"type": "c", "after": [foreign]}});
+    let detail = ask(&hall, &given, "jobs", &spy).await.problem(409, "dependency_unmet");
+    assert!(detail.contains(&format!("there is no job {foreign}")), "{detail}");
+}

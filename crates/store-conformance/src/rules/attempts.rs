@@ -99,12 +99,13 @@ pub fn ground_13_attempts_of_many_jobs_come_in_the_order_asked(store: &dyn Store
     let (often, once, never) = (tried(2), tried(1), tried(0));
     let all = |id| wait(store.attempts(id, 0, usize::MAX)).expect("the attempts");
     assert_eq!((all(often).len(), all(once).len()), (2, 1));
-    let ids = vec![once, never, often, client.id(), once];
+    let ids = vec![once, never, often, client.id(), once, once];
     let read = |limit| wait(store.attempts_of_jobs(ids.clone(), limit)).expect("the attempts");
     let none = Vec::new;
-    assert_eq!(read(9), [all(once), none(), all(often), none(), all(once)]);
-    assert_eq!(read(1), [all(once), none(), all(often)[1..].to_vec(), none(), all(once)]);
-    assert_eq!(read(0), vec![Vec::new(); 5]);
+    assert_eq!(read(9), [all(once), none(), all(often), none(), all(once), all(once)]);
+    let newest = all(often)[1..].to_vec();
+    assert_eq!(read(1), [all(once), none(), newest, none(), all(once), all(once)]);
+    assert_eq!(read(0), vec![Vec::new(); 6]);
 }
 
 /// Params of a change replace the stored ones and nothing else in the spec; without any they are unchanged.

@@ -14,7 +14,7 @@ type Connecting = Pin<Box<dyn Future<Output = Result<Session, ClientError>> + Se
 pub(super) enum Way {
     /// Disconnected until this time.
     Away(Instant),
-    /// The server has refused the token; the worker ends.
+    /// The server has refused this worker, which ends.
     Over,
     /// Connecting; the earliest time at which the hello was sent.
     Opening(Connecting, Instant),

@@ -27,8 +27,10 @@ use rustix::thread::{
 
 use crate::slots::setup::{Hidden, HiddenPath, identity};
 
-/// The capabilities with which root could see below the mounts: by a copy of the mount, or by a file handle.
-const UNCOVERING: [CapabilitySet; 2] = [CapabilitySet::SYS_ADMIN, CapabilitySet::DAC_READ_SEARCH];
+/// The capabilities with which root could see below the mounts, by a copy of the mount or by a file handle, and with which
+/// it could read the environment of server and worker.
+const UNCOVERING: [CapabilitySet; 3] =
+    [CapabilitySet::SYS_ADMIN, CapabilitySet::DAC_READ_SEARCH, CapabilitySet::PERFMON];
 
 /// The first version of Landlock in which files can be moved between directories.
 const LANDLOCK: ABI = ABI::V2;
@@ -136,7 +138,11 @@ fn close() -> io::Result<()> {
 fn drop_capabilities() -> io::Result<()> {
     clear_ambient_capability_set()?;
     for capability in UNCOVERING {
-        remove_capability_from_bounding_set(capability)?;
+        match remove_capability_from_bounding_set(capability) {
+            // An older kernel does not have it.
+            Err(Errno::INVAL) | Ok(()) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     let kept = |set: CapabilitySet| {
         if getuid().is_root() {

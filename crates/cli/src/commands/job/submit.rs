@@ -66,7 +66,7 @@ pub struct SubmitArgs {
     /// Maximum attempts [default: the type's]
     #[arg(long, value_name = "N")]
     pub max_attempts: Option<u16>,
-    /// Never start it a second time: if its worker is lost, the job ends crashed
+    /// Never start it a second time: if its worker is lost after accepting it, the job ends as crashed
     #[arg(long)]
     pub at_most_once: bool,
     /// Stop an attempt that takes longer, such as 10m [default: the type's, or one day]
