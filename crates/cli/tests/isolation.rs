@@ -113,12 +113,14 @@ fn check_worker(user: Option<u32>) {
     assert!(!worker.said().contains("jobs can read"), "not proven: {}", worker.said());
     let state = hall.folder.path().join("state");
     let credential = std::fs::read_dir(&state).unwrap().next().unwrap().unwrap().path();
-    let credential = std::fs::read_to_string(credential).unwrap();
+    let credential: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(credential).unwrap()).unwrap();
+    let credential = credential["token"].as_str().unwrap();
     let admin = std::fs::read_to_string(hall.data().join("admin.token")).unwrap();
     let seen = look(&hall, &[&hall.data(), &state]);
     let uid = user.unwrap_or_else(|| rustix::process::getuid().as_raw());
     assert!(seen.ends_with(&format!("looked: {uid}\n")), "the user stays the caller: {seen}");
-    for secret in [credential.trim(), admin.trim()] {
+    for secret in [credential, admin.trim()] {
         assert!(secret.len() > 20 && !seen.contains(secret), "{seen}");
     }
 }
