@@ -155,6 +155,9 @@ pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     {
         context.output.say(&exposed);
     }
+    if let Some(state) = super::worker::state_home().filter(|_| work.is_any()) {
+        super::worker::create_state(&state);
+    }
     let at = (hall.url(), listen.tls_cert.as_deref());
     let local = || LocalWorker::new(at, hall.worker_token(), settings).exec(work.runs_exec);
     let local = || local().slots(args.slots).hide(hidden).job_user(args.job_user.clone());

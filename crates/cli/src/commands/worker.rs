@@ -2,7 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -194,10 +194,9 @@ async fn options(slots: u32, setup: Setup) -> (Options, Option<String>) {
 fn setup(context: &Context, args: &WorkerArgs, file: &WorkerFile) -> Outcome<Setup> {
     let settings = &context.settings;
     let state = args.state.clone().or_else(state_home);
-    if let Some(state) = &state {
-        // A directory that does not exist when a slot starts is not hidden from it.
-        let created = DirBuilder::new().recursive(true).mode(0o700).create(state);
-        created.unwrap_or_else(|error| tracing::debug!("{} is not created: {error}", state.display()));
+    // The server creates it for its local worker, unless it is an embedded one, which leaves nothing behind.
+    if let Some(state) = state.as_deref().filter(|_| !args.with_stdin) {
+        create_state(state);
     }
     let known = [Some(settings.data.value.clone()), state, settings.token_file.clone()];
     // Servers of this user on this machine, wherever their data is.
@@ -272,7 +271,13 @@ async fn client(context: &Context, args: &WorkerArgs, file: &WorkerFile) -> Outc
     Ok(client.as_worker(&name))
 }
 
-fn state_home() -> Option<PathBuf> {
+/// Creates the directory of credentials: if it does not exist when a slot starts, it is not hidden from the slot's jobs.
+pub fn create_state(state: &Path) {
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(state);
+    created.unwrap_or_else(|error| tracing::debug!("{} is not created: {error}", state.display()));
+}
+
+pub fn state_home() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = var("XDG_STATE_HOME").or_else(|| Some(var("HOME")?.join(".local/state")))?;
     Some(home.join("jobhall"))
