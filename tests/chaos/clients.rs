@@ -129,7 +129,7 @@ impl Customer {
     async fn retry(&mut self) {
         let Some(id) = self.record.any_job(&mut self.random) else { return };
         let request = Request::Retry { id: job_id(id), name: None };
-        match self.client.retry(id).await {
+        match self.client.retry(id, None).await {
             Ok(job) => {
                 let made = Submitted { id: job_id(job.id), disposition: Disposition::Created };
                 self.record.book().jobs.push(job.id);

@@ -6,6 +6,7 @@ mod embedded;
 mod failed;
 mod open_files;
 mod pipeline;
+mod queries;
 mod resources;
 mod supervised;
 mod ticks;

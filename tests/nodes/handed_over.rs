@@ -71,7 +71,7 @@ fn a_holder_that_was_held_up_commits_nothing_more_and_becomes_a_follower() {
     eventually("it to begin", || begun(&file) == 1);
     let pid = crowd.nodes[holder].hall().pid();
     // Requests that reach it while it is suspended must not be executed when it resumes.
-    jobhall_tests::signal(pid, Signal::STOP);
+    jobhall_tests::suspend(pid);
     let mut late = crowd.nodes[holder].raw();
     let body = r#"{"type":"late","key":"late"}"#;
     late.say(format!(

@@ -36,7 +36,7 @@ fn a_thousand_rows_of_one_transaction_become_a_thousand_jobs_over_kills_and_paus
     crowd.start(first);
     // A node that is suspended while rows arrive takes none of them when it resumes.
     crowd.database.sql(ask);
-    crowd.nodes[second].hall().signal(Signal::STOP);
+    jobhall_tests::suspend(crowd.nodes[second].hall().pid());
     eventually("all rows to be jobs", || crowd.database.sql(taken) == "2000");
     crowd.nodes[second].hall().signal(Signal::CONT);
     eventually("another node to lead", || crowd.holder(first) == Some(first));
@@ -99,7 +99,7 @@ fn lost_during_a_commit(then: &str) {
         eventually("the lock", || ask("count(*)", "wait_event = 'PgSleep'") == "1");
         crowd.database.sql("SELECT jobhall.submit('mail')");
         eventually("its commit", || ask("count(*)", commit) == "1");
-        jobhall_tests::signal(pid, Signal::STOP);
+        jobhall_tests::suspend(pid);
         let over = "SELECT until < clock_timestamp() FROM jobhall.leadership";
         eventually("the end of the term", || crowd.database.sql(over) == "t");
         jobhall_tests::signal(pid, Signal::CONT);

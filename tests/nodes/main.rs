@@ -4,6 +4,7 @@
 mod addresses;
 mod alike;
 mod away;
+mod cached;
 mod crowd;
 mod dump;
 mod exact;

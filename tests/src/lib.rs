@@ -11,7 +11,7 @@ mod raw;
 mod rig;
 
 pub use binary::{binary, jobhall};
-pub use processes::{descendants, files, kill, marked, signal};
+pub use processes::{descendants, files, kill, marked, signal, suspend};
 pub use raw::{Answer, Raw};
 pub use rig::{Process, Rig, eventually, text};
 pub use rustix::process::Signal;

@@ -12,6 +12,22 @@ pub fn signal(pid: u32, signal: Signal) {
     }
 }
 
+/// Suspends a process, and waits until none of its threads runs.
+///
+/// # Panics
+/// It does not stop in time.
+pub fn suspend(pid: u32) {
+    signal(pid, Signal::STOP);
+    crate::eventually("the process to stop", || {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        threads.filter_map(Result::ok).all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // The name before the state may have any character.
+            stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('T'))
+        })
+    });
+}
+
 /// Kills a process without warning.
 pub fn kill(pid: u32) {
     signal(pid, Signal::KILL);

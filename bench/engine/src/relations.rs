@@ -89,7 +89,7 @@ async fn run(
 
 async fn make_group(engine: &Engine) -> Result<GroupId, Failed> {
     let submit = Submit { jobs: Vec::new(), ..Submit::default() };
-    Ok(engine.create_group(NewGroup::default(), submit).await?.0)
+    Ok(engine.create_group(NewGroup::default(), submit).await?.id)
 }
 
 async fn submit(

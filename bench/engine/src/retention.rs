@@ -176,7 +176,9 @@ mod tests {
             |name: &str| -> Vec<u64> { figures.iter().map(|pass| pass[name].as_u64().unwrap()).collect() };
         assert_eq!(figures("removed"), [0, 0, 0, 3_000, 0, 0], "{report}");
         let read = figures("rows_read");
-        assert_eq!((read[1], read[2]), (30_000, 0), "what cannot be removed is read once: {report}");
+        // A page of 1,000 rows may be read by the pass before, while the rule is set.
+        assert!((29_000..=30_000).contains(&read[1]), "what cannot be removed is read once: {report}");
+        assert_eq!(read[2], 0, "and not again: {report}");
         assert!([0, 4, 5].iter().all(|at| read[*at] <= 1_000), "{report}");
         assert!((3_000..=4_000).contains(&read[3]), "{report}");
     }

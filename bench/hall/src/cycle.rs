@@ -23,7 +23,7 @@ pub const ROOM: usize = 4_096;
 const CREDIT: u64 = 1_024;
 const WARMUP: Duration = Duration::from_millis(500);
 /// Interval between two renewals; a lease lives for 30 s.
-const RENEW_AFTER: Duration = Duration::from_secs(5);
+pub const RENEW_AFTER: Duration = Duration::from_secs(5);
 
 struct Shared {
     stop: AtomicBool,

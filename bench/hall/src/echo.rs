@@ -1,4 +1,4 @@
-//! A server for comparison: an empty JSON route, an echo of posted data, and an echo over a WebSocket.
+//! A server for comparison: an empty route, an empty JSON route, an echo of posted data, and an echo over a WebSocket.
 
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -14,6 +14,7 @@ pub async fn serve() -> Result<(), Failed> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
     let routes = Router::new()
+        .route("/nothing", get(|| async {}))
         .route("/empty", get(|| async { Json::<Value>(json!({})) }))
         .route("/echo", post(|body: Bytes| async { body }))
         .route("/ws", any(|upgrade: WebSocketUpgrade| async { upgraded(upgrade) }));

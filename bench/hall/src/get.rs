@@ -1,15 +1,12 @@
 //! `GET /jobs/{id}` compared with an empty JSON route: the same connections, in turns.
 
-use std::time::{Duration, Instant};
-
-use jobhall_bench_raw_store::machine::Sample;
 use jobhall_bench_raw_store::rows::params;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use crate::http::{Connection, request};
 use crate::polls::outcome;
 use crate::process::Server;
+use crate::turn::turn;
 use crate::{Failed, Options};
 
 /// One result per turn.
@@ -56,25 +53,4 @@ async fn cancelled(hall: &Server) -> Result<u64, Failed> {
     let cancel = request("POST", &format!("/api/v1/jobs/{id}/cancel"), hall, "");
     Connection::open(hall).await?.ask(&cancel).await?;
     Ok(id)
-}
-
-async fn turn(name: &str, server: &Server, request: &[u8], options: &Options) -> Result<Value, Failed> {
-    let time = Duration::from_secs_f64(options.seconds);
-    let mut connections = JoinSet::new();
-    let (before, cpu, began) = (Sample::now()?, server.cpu_seconds()?, Instant::now());
-    for _ in 0..options.connections {
-        let (mut connection, request) = (Connection::open(server).await?, request.to_vec());
-        connections.spawn(async move { connection.repeat(&request, time).await });
-    }
-    let mut answers = 0;
-    while let Some(done) = connections.join_next().await {
-        answers += done??;
-    }
-    let used = Sample::now()?.since(&before);
-    Ok(json!({
-        "name": name,
-        "per_second": answers as f64 / began.elapsed().as_secs_f64(),
-        "server_us": (server.cpu_seconds()? - cpu) * 1e6 / answers as f64,
-        "steal_percent": used.steal_percent,
-    }))
 }

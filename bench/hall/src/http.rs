@@ -46,9 +46,7 @@ impl Connection {
         self.buffer.clear();
         let mut whole = None;
         while whole.is_none_or(|(_, end)| self.buffer.len() < end) {
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
-                return Err("the server closed the connection".into());
-            }
+            self.more().await?;
             whole = match whole {
                 None => bounds(&self.buffer)?,
                 known => known,
@@ -74,16 +72,58 @@ impl Connection {
         Ok(serde_json::from_slice(self.ask(request).await?)?)
     }
 
-    /// How often the same request is answered in this time.
-    pub async fn repeat(&mut self, request: &[u8], time: Duration) -> Result<u64, Failed> {
+    /// Waits for the first line of a chunked body.
+    pub async fn first_line(&mut self) -> Result<&[u8], Failed> {
+        self.buffer.clear();
+        // The first line of a chunk is its size.
+        while lines(&self.buffer).count() < 3 {
+            self.more().await?;
+            if self.buffer.get(9..12).is_some_and(|status| status != b"200") {
+                return Err(String::from_utf8_lossy(&self.buffer).into());
+            }
+        }
+        lines(&self.buffer).nth(1).ok_or_else(|| "a body without a line".into())
+    }
+
+    /// Reads a chunked body to its end.
+    pub async fn rest(&mut self) -> Result<(), Failed> {
+        while !self.buffer.ends_with(b"0\r\n\r\n") {
+            self.more().await?;
+        }
+        Ok(())
+    }
+
+    async fn more(&mut self) -> Result<(), Failed> {
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 => Err("the server closed the connection".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many of these requests are answered in this time, one after the other, beginning with this one.
+    pub async fn repeat(
+        &mut self,
+        requests: &[Vec<u8>],
+        first: usize,
+        time: Duration,
+    ) -> Result<u64, Failed> {
         let end = Instant::now() + time;
         let mut answers = 0;
-        while Instant::now() < end {
+        for request in requests.iter().cycle().skip(first) {
+            if Instant::now() >= end {
+                break;
+            }
             self.ask(request).await?;
             answers += 1;
         }
         Ok(answers)
     }
+}
+
+/// The lines of the body that was received so far; the last one is not complete.
+fn lines(buffer: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let head = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(buffer.len(), |head| head + 4);
+    buffer[head..].split(|byte| *byte == b'\n')
 }
 
 /// The bounds of the body, once the head was received.

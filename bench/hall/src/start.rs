@@ -78,19 +78,23 @@ pub async fn one(
         .send(&[
             ToServer::Outcome { attempt, lease, report: passed() },
             ToServer::Credit { total: total.cast_signed() },
+            // A measurement with pauses lasts longer than a lease.
+            ToServer::Renew {},
         ])
         .await?;
     while !session.next().await?.iter().any(|message| matches!(message, ToWorker::Moved { .. })) {}
     Ok(took)
 }
 
-async fn timed<T>(work: impl Future<Output = Result<T, Failed>>) -> Result<Duration, Failed> {
+/// How long this takes.
+pub async fn timed<T>(work: impl Future<Output = Result<T, Failed>>) -> Result<Duration, Failed> {
     let began = Instant::now();
     work.await?;
     Ok(began.elapsed())
 }
 
-async fn back_and_forth(socket: &mut WebSocketStream<TcpStream>) -> Result<(), Failed> {
+/// One message and its echo.
+pub async fn back_and_forth(socket: &mut WebSocketStream<TcpStream>) -> Result<(), Failed> {
     socket.send(Message::Binary(vec![7; 300].into())).await?;
     socket.next().await.ok_or("the echo fell silent")??;
     Ok(())

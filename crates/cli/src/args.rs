@@ -3,9 +3,9 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, audit, call, completions, config, doctor, events, group, help, input, job, key, man, move_up,
-    nodes, progress, queue, retention, run, schedule, server, slot, stats, token, types, up, worker,
-    worker_list,
+    artifact, audit, cache, call, completions, config, doctor, events, group, help, input, job, key, man,
+    move_up, nodes, progress, query, queue, retention, run, schedule, server, slot, source, stats, token,
+    types, up, worker, worker_list,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
@@ -126,6 +126,14 @@ pub enum Command {
     /// Store files as artifacts, from inside a job
     #[command(subcommand)]
     Artifact(artifact::ArtifactCommand),
+    /// Ask for the value of a chain of commands, which is computed once for all who ask
+    Query(query::QueryArgs),
+    /// Store data that queries begin with
+    #[command(subcommand)]
+    Source(source::SourceCommand),
+    /// Show, pin and remove the stored values of queries
+    #[command(subcommand)]
+    Cache(cache::CacheCommand),
     /// Show and configure queues
     #[command(subcommand)]
     Queue(queue::QueueCommand),

@@ -2,6 +2,7 @@
 
 pub mod artifact;
 pub mod audit;
+pub mod cache;
 pub mod call;
 pub mod completions;
 pub mod config;
@@ -18,18 +19,22 @@ pub mod man;
 pub mod move_up;
 pub mod nodes;
 pub mod progress;
+pub mod query;
 pub mod queue;
 pub mod retention;
 pub mod run;
 pub mod schedule;
 pub mod server;
 pub mod slot;
+pub mod source;
 pub mod stats;
 pub mod token;
 pub mod types;
 pub mod up;
 pub mod worker;
 pub mod worker_list;
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use crate::args::{Cli, Command};
 use crate::commands::job::JobCommand;
@@ -57,6 +62,9 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Job(command) => job::run(&context, &command).await,
         Command::Group(command) => group::run(&context, &command).await,
         Command::Artifact(command) => artifact::run(&context, &command).await,
+        Command::Query(args) => query::run(&context, &args).await,
+        Command::Source(command) => source::run(&context, &command).await,
+        Command::Cache(command) => cache::run(&context, &command).await,
         Command::Queue(command) => queue::run(&context, &command).await,
         Command::Stats(args) | Command::Status(args) => stats::run(&context, &args).await,
         Command::Submit(args) => job::run(&context, &JobCommand::Submit(args)).await,
@@ -96,6 +104,22 @@ async fn interrupted() {
     match Signals::listen() {
         Ok(mut signals) => signals.next().await,
         Err(_) => std::future::pending().await,
+    }
+}
+
+/// Asks for confirmation; fails without a terminal.
+fn confirm(what: &str) -> Outcome<()> {
+    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Err(Failure::usage("cannot ask for confirmation without a terminal")
+            .fix("add --yes to continue without confirmation"));
+    }
+    write!(stderr, "{what}? [y/N] ").and_then(|()| stderr.flush())?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::new(Exit::Cancelled, "nothing was changed")),
     }
 }
 

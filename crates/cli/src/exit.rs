@@ -98,6 +98,18 @@ impl Exit {
                 Code::BadRequest | Code::TooLarge | Code::MethodNotAllowed | Code::RangeNotSatisfiable => {
                     Exit::Usage
                 }
+                Code::QuerySyntax
+                | Code::QueryTooLong
+                | Code::QueryTooLarge
+                | Code::UnknownCommand
+                | Code::WrongArgument
+                | Code::WrongPlace
+                | Code::UnknownSource
+                | Code::FormatNotOffered
+                | Code::NotSerialisable => Exit::Usage,
+                Code::StepFailed => Exit::Failed,
+                Code::StepCrashed => Exit::Crashed,
+                Code::StepCancelled => Exit::Cancelled,
                 Code::Unauthorized | Code::Forbidden | Code::TooManyRequests => Exit::Auth,
                 Code::NotFound => Exit::NotFound,
                 Code::KeyHeld
@@ -105,6 +117,8 @@ impl Exit {
                 | Code::LeaseLost
                 | Code::DependencyUnmet
                 | Code::GroupClosed
+                | Code::NotComputed
+                | Code::VersionChanged
                 | Code::Conflict
                 | Code::PreconditionFailed => Exit::Conflict,
                 Code::Timeout | Code::Misdirected | Code::NoLeader | Code::OutcomeUnknown => {
@@ -183,6 +197,7 @@ pub mod tests {
                 detail,
                 code,
                 request_id: String::new(),
+                query: None,
             })
         };
         for (code, exit) in [
@@ -192,6 +207,11 @@ pub mod tests {
             (Code::NotFound, 5),
             (Code::KeyHeld, 6),
             (Code::Conflict, 6),
+            (Code::NotComputed, 6),
+            (Code::UnknownCommand, 2),
+            (Code::StepFailed, 100),
+            (Code::StepCancelled, 101),
+            (Code::StepCrashed, 103),
             (Code::Internal, 1),
         ] {
             assert_eq!(Exit::of_error(&problem(code)).code(), exit, "{code:?}");

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jobhall_engine::Config;
 use jobhall_protocol::{Span, SpanError};
-use jobhall_server::{Listen, RESERVED, Tls};
+use jobhall_server::{CacheBounds, Listen, RESERVED, Tls};
 
 use crate::database::{Database, address};
 use crate::failure::{Failure, Outcome};
 use crate::limits::Limits;
 use crate::settings::{Origin, Setting, Settings};
+use crate::size::Size;
 use crate::{hall_key, hosts};
 
 /// Minimum and maximum lease in milliseconds. A shorter lease leaves a busy machine too little time to renew.
@@ -24,6 +25,34 @@ fn lease(text: &str) -> Result<Span, String> {
         return Ok(span);
     }
     Err(format!("a lease of {span} is outside {} to {}", Span(*LEASE_MS.start()), Span(*LEASE_MS.end())))
+}
+
+/// Bounds of the flags of the cache.
+const CACHE_BYTES_MIN: u64 = 1 << 20;
+const CACHE_VALUES: std::ops::RangeInclusive<u64> = 1..=100_000_000;
+
+/// Parses the flag `--cache-size`.
+pub fn cache_size(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size.0 >= CACHE_BYTES_MIN {
+        return Ok(size);
+    }
+    Err(format!("a cache of {} bytes is below 1MiB", size.0))
+}
+
+/// Parses the flag `--cache-values`.
+pub fn cache_values(text: &str) -> Result<u64, String> {
+    let values = text.parse().ok().filter(|values| CACHE_VALUES.contains(values));
+    values.ok_or_else(|| {
+        format!("{text:?} is not a number from {} to {}", CACHE_VALUES.start(), CACHE_VALUES.end())
+    })
+}
+
+/// A tenth of the disk with the data, at most the default.
+fn default_cache_bytes(data: Option<&Path>) -> u64 {
+    let most = CacheBounds::default().bytes;
+    let disk = data.and_then(|data| rustix::fs::statvfs(data).ok());
+    disk.map_or(most, |disk| most.min(disk.f_blocks.saturating_mul(disk.f_frsize) / 10))
 }
 
 /// The listener and the database of a server.
@@ -67,6 +96,13 @@ pub struct ListenArgs {
     /// [default: hall.key in the data directory]
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// Size of the stored values of queries, such as 10GiB: those used longest ago are removed above it [env:
+    /// JOBHALL_CACHE_SIZE] [default: 10GiB, or a tenth of the disk if that is less]
+    #[arg(long, value_name = "SIZE", value_parser = cache_size)]
+    pub cache_size: Option<Size>,
+    /// Number of stored values of queries [env: JOBHALL_CACHE_VALUES] [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = cache_values)]
+    pub cache_values: Option<u64>,
     /// Limits lower than the default ones, for tests: write_ms, per_address, per_loopback, sessions_per_token,
     /// waiting_per_token, pages_per_token, open_jobs_per_queue
     #[arg(long, value_name = "NAME=NUMBER,…", hide = true)]
@@ -89,6 +125,8 @@ impl ListenArgs {
             database_pooled: false,
             advertise: None,
             key_file: None,
+            cache_size: None,
+            cache_values: None,
             limits: None,
         }
     }
@@ -136,6 +174,11 @@ impl ListenArgs {
                 || settings.database_pooled.as_ref().is_some_and(|pooled| pooled.value == "true"),
             advertise,
             key_file: hall_key::named(self.key_file.as_deref(), settings)?,
+            // The values of the environment and the files were checked when they were read.
+            cache_size: self.cache_size.or_else(|| cache_size(&settings.cache_size.as_ref()?.value).ok()),
+            cache_values: self
+                .cache_values
+                .or_else(|| cache_values(&settings.cache_values.as_ref()?.value).ok()),
             ..self.clone()
         })
     }
@@ -144,6 +187,16 @@ impl ListenArgs {
     pub fn listener(&self, tls: Option<Tls>) -> Listen {
         let limits = self.limits.unwrap_or_default().connections;
         Listen { hosts: self.host.clone(), tls, insecure: self.insecure, limits }
+    }
+
+    /// How many values of queries are stored; `data` is the directory of the store, if it is on this machine.
+    pub fn cache(&self, data: Option<&Path>) -> CacheBounds {
+        let usual = CacheBounds::default();
+        CacheBounds {
+            bytes: self.cache_size.map_or_else(|| default_cache_bytes(data), |size| size.0),
+            values: self.cache_values.unwrap_or(usual.values),
+            ..usual
+        }
     }
 
     /// The configuration of the engine.

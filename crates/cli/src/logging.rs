@@ -1,19 +1,19 @@
 //! The log on standard error: text, or one JSON object per line.
 //!
 //! Every JSON line has `time`, `level`, `target` and `message`, and further fields under their names (`request_id`,
-//! `method`, `route`, `status`, `took_ms`, `who`; `job`, `attempt`, `worker`, `outcome`, `state`), whether they
-//! belong to the line or to its request. Dependencies log warnings and errors only.
+//! `method`, `route`, `status`, `took_ms`, `who`; `job`, `attempt`, `worker`, `outcome`, `state`). Dependencies log
+//! warnings and errors only.
 
 use std::fmt;
 
+use jobhall_server::RequestId;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
-use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
+use tracing_subscriber::fmt::format::{Format, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -25,13 +25,33 @@ pub fn start(settings: &Settings) {
     let level = settings.log.value.parse().unwrap_or(LevelFilter::WARN);
     let filter = Targets::new().with_target("jobhall", level).with_default(level.min(LevelFilter::WARN));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
-    // A global filter: a filter of the layer would be evaluated each time a request's span is entered or left.
     let registry = tracing_subscriber::registry().with(filter);
     // If another subscriber is already set, a user cannot change that.
     let _ = match settings.log_format.value.as_str() {
-        "json" => registry.with(lines.fmt_fields(Json).event_format(Json)).try_init(),
-        _ => registry.with(lines).try_init(),
+        "json" => registry.with(lines.event_format(Json)).try_init(),
+        _ => registry.with(lines.event_format(Text(Format::default()))).try_init(),
     };
+}
+
+/// The text form: the usual line, and the id of the request at its end.
+struct Text(Format);
+
+impl<S, N> FormatEvent<S, N> for Text
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let Some(id) = RequestId::current() else { return self.0.format_event(context, writer, event) };
+        let mut line = String::new();
+        self.0.format_event(context, Writer::new(&mut line), event)?;
+        writeln!(writer, "{} request_id={}", line.trim_end_matches('\n'), id.as_str())
+    }
 }
 
 /// The JSON form.
@@ -67,33 +87,20 @@ impl Visit for Fields {
     }
 }
 
-impl<'writer> FormatFields<'writer> for Json {
-    /// The fields of a span: an object, or several consecutive ones if fields are added later.
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut found = Fields::default();
-        fields.record(&mut found);
-        write!(writer, "{}", Value::Object(found.0))
-    }
-}
-
-impl<S> FormatEvent<S, Json> for Json
+impl<S, N> FormatEvent<S, N> for Json
 where
     S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+    N: for<'writer> FormatFields<'writer> + 'static,
 {
     fn format_event(
         &self,
-        context: &FmtContext<'_, S, Json>,
+        _: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
         let mut line = Fields::default();
-        for span in context.event_scope().into_iter().flatten().collect::<Vec<_>>().into_iter().rev() {
-            let extensions = span.extensions();
-            let Some(fields) = extensions.get::<FormattedFields<Json>>() else { continue };
-            for object in serde_json::Deserializer::from_str(&fields.fields).into_iter().flatten() {
-                let object: Map<String, Value> = object;
-                line.0.extend(object);
-            }
+        if let Some(id) = RequestId::current() {
+            line.0.insert("request_id".to_owned(), id.as_str().into());
         }
         event.record(&mut line);
         let Fields(mut line) = line;

@@ -25,6 +25,7 @@ mod running;
 mod server;
 mod serving;
 mod settings;
+mod size;
 mod suggest;
 mod worker_file;
 

@@ -16,7 +16,7 @@ use jobhall_client::{Trust, tls_config};
 use jobhall_core::{Retention, Time, WorkerName};
 use jobhall_engine::{Config, Engine, SystemClock, set_first_rule};
 use jobhall_protocol::{Node as Told, NodeRole, Timestamp};
-use jobhall_server::{ForwardTo, HallKeys, NodeSecret, Nodes, Options, Running, Server, Tokens};
+use jobhall_server::{CacheBounds, ForwardTo, HallKeys, NodeSecret, Nodes, Options, Running, Server, Tokens};
 use jobhall_store::{Store, StoreError};
 use jobhall_store_postgres::{Database, LeaderSeen, Leadership, Node as Me, NodeSeen, Postgres};
 use tokio::runtime::Handle;
@@ -79,6 +79,7 @@ impl Node {
             me,
             data: data.to_owned(),
             config: at.config(),
+            cache: at.cache(None),
             keys: keys.clone(),
             key_path,
             key_checked: Instant::now(),
@@ -157,6 +158,7 @@ struct Monitor {
     me: Me,
     data: PathBuf,
     config: Config,
+    cache: CacheBounds,
     keys: Arc<HallKeys>,
     key_path: PathBuf,
     /// When the key was last compared with the hall's.
@@ -375,6 +377,8 @@ impl Monitor {
             log_bytes: LOG_BYTES,
             collect_ms: COLLECT_MS,
             references: jobhall_server::References::default(),
+            cache: self.cache,
+            internal_jobs: jobhall_server::InternalJobs::default(),
             nodes: nodes(self.database.clone()),
             secret: Some(NodeSecret::new(self.keys.clone())),
         };

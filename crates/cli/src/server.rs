@@ -12,7 +12,7 @@ use jobhall_engine::{Engine, SystemClock, set_first_rule};
 use jobhall_protocol::{Node, NodeRole, Timestamp};
 use jobhall_server::{Nodes, Options, Running, Server, Tokens};
 use jobhall_store::Store;
-use jobhall_store_sqlite::Sqlite;
+use jobhall_store_sqlite::{LOCKED, Sqlite};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -72,6 +72,8 @@ impl OpenServer {
             log_bytes: LOG_BYTES,
             collect_ms: COLLECT_MS,
             references: jobhall_server::References::default(),
+            cache: at.cache(Some(data)),
+            internal_jobs: jobhall_server::InternalJobs::default(),
             nodes: alone(at.advertised(address)),
             secret: None,
         };
@@ -141,8 +143,16 @@ pub fn hide() {
 
 /// The error for an unusable data directory.
 pub fn trouble(data: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Exit::Unexpected, format!("failed to open the hall in {}", data.display()))
-        .why(error.to_string())
+    let (data, why) = (data.display(), error.to_string());
+    let failure = Failure::new(Exit::Unexpected, format!("failed to open the hall in {data}"));
+    if why.ends_with(LOCKED) {
+        let fix = format!(
+            "use the server that runs (`jobhall stats --data {data}`), stop it, or choose another directory \
+             with --data"
+        );
+        return failure.why(why).fix(fix);
+    }
+    failure.why(why)
 }
 
 /// The two signals that stop a server or a worker.

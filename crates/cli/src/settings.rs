@@ -137,6 +137,10 @@ pub struct Settings {
     pub advertise: Option<Setting>,
     /// The key file of a server on this machine.
     pub key_file: Option<Setting>,
+    /// Size of the stored values of queries.
+    pub cache_size: Option<Setting>,
+    /// Number of stored values of queries.
+    pub cache_values: Option<Setting>,
 }
 
 /// The layers with their origins, the highest precedence first. The origin of a flag or variable depends on the key.
@@ -181,6 +185,8 @@ impl Layers {
             database_pooled: var("JOBHALL_DATABASE_POOLED"),
             advertise: var("JOBHALL_ADVERTISE"),
             key_file: var("JOBHALL_KEY_FILE"),
+            cache_size: var("JOBHALL_CACHE_SIZE"),
+            cache_values: var("JOBHALL_CACHE_VALUES"),
         };
         let files = [
             Some(Origin::Project(given.directory.join(PROJECT))),
@@ -287,6 +293,10 @@ impl Settings {
         let database_pooled = text("database_pooled", pooled.0, pooled.1, |layer| &layer.database_pooled)?;
         let advertise = layers.first("--advertise", "JOBHALL_ADVERTISE", |layer| &layer.advertise);
         let key_file = layers.first("--key-file", "JOBHALL_KEY_FILE", |layer| &layer.key_file);
+        let size = ("--cache-size", "JOBHALL_CACHE_SIZE");
+        let cache_size = text("cache_size", size.0, size.1, |layer| &layer.cache_size)?;
+        let values = ("--cache-values", "JOBHALL_CACHE_VALUES");
+        let cache_values = text("cache_values", values.0, values.1, |layer| &layer.cache_values)?;
         Ok(Settings {
             server,
             running,
@@ -307,6 +317,8 @@ impl Settings {
             database_pooled,
             advertise,
             key_file,
+            cache_size,
+            cache_values,
         })
     }
 

@@ -62,6 +62,8 @@ fn other_params_for_a_held_key_are_refused_and_nothing_is_written() {
     let group = up.run(&["group", "create", "--from", from]);
     is_refused(&group);
     assert!(text(&group.stderr).contains("#0 (job 1)"), "{}", text(&group.stderr));
+    let groups = up.json(&["group", "list", "--json"]);
+    assert_eq!(groups[0]["state"], "cancelled", "a group without jobs has not succeeded: {groups}");
     assert_eq!((count(&up), state(&up, "1")), (1, "queued".to_owned()));
     let same = "{ \"argv\": [\"true\"] }";
     let joined = up.json(&["job", "submit", "exec", "--key", "k", "--params", same, "--json"]);

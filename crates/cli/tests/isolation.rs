@@ -151,6 +151,20 @@ fn audit_h2_a_job_of_up_reads_no_data_and_no_key_elsewhere() {
 }
 
 #[test]
+fn audit_h2_a_job_reads_no_data_of_another_running_server() {
+    let records = tempfile::tempdir().unwrap();
+    let words = ["--listen", "127.0.0.1:0"];
+    let other = Up::start_recorded(tempfile::tempdir().unwrap(), "server", &words, records.path());
+    let hall = Up::start_recorded(tempfile::tempdir().unwrap(), "up", &words, records.path());
+    assert!(other.data().join("admin.token").exists());
+    let seen = look(&hall, &[&other.data()]);
+    assert_eq!(seen.lines().count(), 1, "all files are hidden: {seen}");
+    let apart = Up::start(tempfile::tempdir().unwrap(), "up", &words);
+    let seen = look(&apart, &[&other.data()]);
+    assert!(seen.lines().count() > 1, "without a record nothing would be hidden: {seen}");
+}
+
+#[test]
 fn audit_h2_up_without_exec_has_no_worker_of_its_own() {
     let hall = Up::start(tempfile::tempdir().unwrap(), "up", &["--listen", "127.0.0.1:0", "--no-exec"]);
     eventually("the start line", || hall.said().contains("no worker on this machine"));

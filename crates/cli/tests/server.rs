@@ -3,10 +3,11 @@
 
 mod up;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use up::{Up, eventually, jobhall, marked, text};
+use up::{Up, end, eventually, jobhall, marked, text};
 
 fn start() -> Up {
     Up::start(tempfile::tempdir().unwrap(), "up", &["--listen", "127.0.0.1:0", "--slots", "2"])
@@ -117,10 +118,24 @@ fn two_halls_never_share_a_directory() {
     let output =
         jobhall().args(["server", "--listen", "127.0.0.1:0", "--data"]).arg(up.data()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("another"), "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert!(said.contains("another server has this store open"), "{said}");
+    assert!(said.contains("fix: use the server that runs (`jobhall stats --data "), "{said}");
     let output =
         jobhall().args(["server", "--listen", "0.0.0.0:0", "--data"]).arg(up.data()).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "only on this machine without TLS");
+}
+
+#[test]
+fn a_command_that_no_worker_runs_says_why_it_waits() {
+    let up = Up::start(tempfile::tempdir().unwrap(), "up", &["--listen", "127.0.0.1:0", "--no-exec"]);
+    let mut command = up.command(&["run", "--", "true"]);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let said: Vec<_> = lines.map(Result::unwrap).take(3).collect();
+    end(&mut child);
+    assert!(said[1].starts_with("job 1 waits: no worker is connected; "), "{said:?}");
+    assert!(said[2].starts_with("  fix: "), "{said:?}");
 }
 
 #[test]
@@ -142,9 +157,6 @@ fn without_a_hall_a_command_runs_on_one_of_its_own() {
         command.args(words).env("XDG_DATA_HOME", home.path()).env("XDG_CONFIG_HOME", home.path());
         command.env("TMPDIR", home.path()).current_dir(home.path()).output().unwrap()
     };
-    if std::net::TcpStream::connect("127.0.0.1:7450").is_ok() {
-        panic!("not proven: another server is running on 127.0.0.1:7450");
-    }
     let output = run(&["run", "--", "sh", "-c", "pwd; exit 4"]);
     assert_eq!(output.status.code(), Some(100), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains(home.path().to_str().unwrap()), "it runs here");

@@ -133,3 +133,28 @@ fn several_measures_of_progress_are_shown_as_bars() {
     eventually("the end", || show().contains("cancelled"));
     eventually("the last progress", || show().contains("copy 3/6, check 10"));
 }
+
+#[test]
+fn a_call_prints_a_result_that_is_an_artifact() {
+    let up = start();
+    let writes = |script: &str| serde_json::json!({ "script": script }).to_string();
+    let json = writes("printf \"\\\"%0200000d\\\"\" 7 > $JOBHALL_RESULT");
+    let plain = writes("echo no JSON > $JOBHALL_RESULT");
+    let script = format!(
+        "$HALL call exec --params '{json}' > large || exit 1
+         $HALL call exec --params '{json}' --json > document || exit 1
+         said=$($HALL call exec --params '{plain}') || exit 1
+         quoted=$($HALL call exec --params '{plain}' --jsonl --fields result) || exit 1
+         $HALL call exec --params '{}' >&2 || exit 1
+         $HALL call --all > all || exit 1
+         printf '[%s,%s,\"%s\",%s,%s,%s]' $(wc -c < large) $(wc -l < large) \"$said\" \"$quoted\" \\
+             $(wc -l < all) $(wc -c < document) > $JOBHALL_RESULT",
+        sum(1, 2)
+    );
+    assert_eq!(ends(&up, &script, &[]), Some(0), "{}", text(&up.run(&["job", "log", "1"]).stdout));
+    let result = up.json(&["job", "show", "1", "--json"])["result"].clone();
+    let document = result[5].as_u64().unwrap();
+    assert!((200_002..200_300).contains(&document), "{result}");
+    let quoted = serde_json::json!({"result": "no JSON\n"});
+    assert_eq!(result, serde_json::json!([200_003, 1, "no JSON", quoted, 3, document]));
+}

@@ -1,16 +1,18 @@
 //! Lists and reads artifacts. The client also hashes the content, to verify that it is what was stored.
 
 mod inputs;
+pub(crate) mod sources;
+pub(crate) mod upload;
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use jobhall_protocol::{Artifact, DIGEST_HEADER, Page};
+use jobhall_protocol::{Artifact, DIGEST_HEADER, LEASE_HEADER, Page};
 use reqwest::{Method, Response, StatusCode};
 
-use crate::backoff::Backoff;
-use crate::call::Client;
 use crate::error::ClientError;
+use crate::http::backoff::Backoff;
+use crate::http::call::Client;
 
 impl Client {
     /// A page of the artifacts of an attempt, given by its id or number; by default the last attempt.
@@ -34,7 +36,7 @@ impl Client {
     pub fn read_artifact(&self, job: u64, attempt: Option<&str>, name: &str) -> ArtifactReader {
         let path = ["jobs", &job.to_string(), "artifacts", &segment(name)].map(str::to_owned).to_vec();
         let (attempt, name) = (attempt.map(str::to_owned), name.to_owned());
-        ArtifactReader::new(self.clone(), Source { path, attempt, name, is_hashed: true })
+        ArtifactReader::new(self.clone(), Source { attempt, ..Source::hashed(path, name) })
     }
 }
 
@@ -49,6 +51,16 @@ pub(crate) struct Source {
     pub name: String,
     /// Whether it always has a digest; a result has one if it is an artifact.
     pub is_hashed: bool,
+    /// The lease of the attempt that reads it.
+    pub lease: Option<String>,
+    /// Whether the path begins at the top, and not below the prefix of the API.
+    pub is_at_top: bool,
+}
+
+impl Source {
+    pub fn hashed(path: Vec<String>, name: String) -> Source {
+        Source { path, attempt: None, name, is_hashed: true, lease: None, is_at_top: false }
+    }
 }
 
 /// A name as one segment of a path. Its slashes are escaped, so that a segment such as `..` is not resolved before
@@ -81,6 +93,17 @@ impl ArtifactReader {
     pub(crate) fn new(client: Client, source: Source) -> ArtifactReader {
         let (hasher, patience) = (blake3::Hasher::new(), Backoff::of_a_stream());
         ArtifactReader { client, source, offset: 0, whole: None, hasher, response: None, patience }
+    }
+
+    /// Begins with a response that has already arrived.
+    pub(crate) fn begun(
+        client: Client,
+        source: Source,
+        response: Response,
+    ) -> Result<ArtifactReader, ClientError> {
+        let whole = whole(&response, 0, source.is_hashed)?;
+        let reader = ArtifactReader::new(client, source);
+        Ok(ArtifactReader { whole: Some(whole), response: Some(response), ..reader })
     }
 
     /// The next bytes, or none at the end, after all of them were verified.
@@ -128,7 +151,14 @@ impl ArtifactReader {
 
     async fn open(&mut self) -> Result<Response, ClientError> {
         let segments: Vec<&str> = self.source.path.iter().map(String::as_str).collect();
-        let mut call = self.client.api(Method::GET, &segments).within(None);
+        let mut call = match self.source.is_at_top {
+            true => self.client.top(Method::GET, &segments),
+            false => self.client.api(Method::GET, &segments),
+        };
+        call = call.within(None);
+        if let Some(lease) = &self.source.lease {
+            call = call.header(LEASE_HEADER, lease.clone());
+        }
         if let Some(attempt) = &self.source.attempt {
             call = call.query(&[("attempt", attempt.clone())]);
         }

@@ -4,7 +4,7 @@ use jobhall_protocol::{Code, Problem};
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::trust;
+use crate::http::trust;
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -66,6 +66,7 @@ impl ClientError {
             detail,
             code,
             request_id,
+            query: None,
         })
     }
 
@@ -120,7 +121,7 @@ struct Loose {
 impl Loose {
     fn with(self, status: u16, code: Code) -> Problem {
         let Loose { kind, title, detail, request_id } = self;
-        Problem { kind, title, status, detail, code, request_id }
+        Problem { kind, title, status, detail, code, request_id, query: None }
     }
 }
 

@@ -1,15 +1,19 @@
 //! The stream of events of a hall.
 
+pub(crate) mod ends;
+pub(crate) mod sse;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use jobhall_protocol::Change;
 use reqwest::{Method, Response, StatusCode};
 
-use crate::backoff::Backoff;
-use crate::call::{Call, Client};
 use crate::error::ClientError;
-use crate::sse::{Event, Parser};
+use crate::http::backoff::Backoff;
+use crate::http::call::{Call, Client};
+
+use sse::{Event, Parser};
 
 /// The server sends heartbeats more often; a stream without any data for this long is dead.
 const SILENCE: Duration = Duration::from_secs(60);

@@ -6,10 +6,10 @@ use jobhall_protocol::{CancelGroup, CreateGroup, Group, Page};
 use reqwest::Method;
 use tokio::time::Instant;
 
-use crate::backoff::Backoff;
-use crate::call::{Call, Client};
 use crate::error::ClientError;
 use crate::events::Events;
+use crate::http::backoff::Backoff;
+use crate::http::call::{Call, Client};
 
 /// Shortest time between two reads of a followed group while its jobs change. Its end is told at once.
 const LOOK: Duration = Duration::from_secs(1);
@@ -83,7 +83,7 @@ impl Client {
     /// # Errors
     /// The server refused it or could not be reached.
     pub async fn create_group(&self, group: &CreateGroup, key: Option<&str>) -> Result<Group, ClientError> {
-        self.read(&keyed(self.api(Method::POST, &["groups"]).json(group)?, key)).await
+        self.read(&self.api(Method::POST, &["groups"]).json(group)?.keyed(key)).await
     }
 
     /// One group with the counts of its members.
@@ -133,7 +133,7 @@ impl Client {
     /// # Errors
     /// The group has not ended, no job failed, or the server could not be reached.
     pub async fn retry_group(&self, id: u64, key: Option<&str>) -> Result<Group, ClientError> {
-        self.read(&keyed(self.of_group(id, "retry"), key)).await
+        self.read(&self.of_group(id, "retry").keyed(key)).await
     }
 
     /// Follows a group to its end.
@@ -145,12 +145,5 @@ impl Client {
 
     fn of_group(&self, id: u64, verb: &str) -> Call {
         self.api(Method::POST, &["groups", &id.to_string(), verb])
-    }
-}
-
-fn keyed(call: Call, key: Option<&str>) -> Call {
-    match key {
-        Some(key) => call.header("idempotency-key", key).repeatable(),
-        None => call,
     }
 }

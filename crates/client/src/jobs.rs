@@ -1,5 +1,8 @@
 //! Submits, reads and ends jobs.
 
+pub(crate) mod cache;
+pub(crate) mod queries;
+
 use std::collections::VecDeque;
 
 use jobhall_protocol::{
@@ -8,8 +11,8 @@ use jobhall_protocol::{
 use reqwest::Method;
 use serde_json::value::RawValue;
 
-use crate::call::{Call, Client};
 use crate::error::ClientError;
+use crate::http::call::{Call, Client};
 
 /// The filter of a list; a field that is empty or none does not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,11 +144,7 @@ impl Client {
     }
 
     fn submission(&self, key: Option<&str>) -> Call {
-        let call = self.api(Method::POST, &["jobs"]);
-        match key {
-            Some(key) => call.header("idempotency-key", key).repeatable(),
-            None => call,
-        }
+        self.api(Method::POST, &["jobs"]).keyed(key)
     }
 
     /// One job with its attempts.
@@ -178,12 +177,13 @@ impl Client {
         self.read(&self.of_job(Method::POST, id, Some("cancel")).json(why)?.repeatable()).await
     }
 
-    /// Creates a new job like an ended one, and returns it.
+    /// Creates a new job like an ended one, and returns it. With an idempotency key, a repeated request returns the same
+    /// job.
     ///
     /// # Errors
     /// The job has not ended, or the server could not be reached.
-    pub async fn retry(&self, id: u64) -> Result<Job, ClientError> {
-        self.read(&self.of_job(Method::POST, id, Some("retry"))).await
+    pub async fn retry(&self, id: u64, key: Option<&str>) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::POST, id, Some("retry")).keyed(key)).await
     }
 
     /// Changes a job that is not assigned to a worker, and returns it.

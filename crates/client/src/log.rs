@@ -1,12 +1,14 @@
 //! Logs of attempts: parts of a log, and logs that are still being written.
 
+pub(crate) mod frames;
+
 use bytes::Bytes;
 use jobhall_protocol::Code;
 use reqwest::{Method, Response, StatusCode};
 
-use crate::backoff::Backoff;
-use crate::call::{Call, Client};
 use crate::error::ClientError;
+use crate::http::backoff::Backoff;
+use crate::http::call::{Call, Client};
 
 /// A range of bytes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

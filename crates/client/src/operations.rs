@@ -3,8 +3,8 @@
 use jobhall_protocol::{Operation, Page, StartOperation};
 use reqwest::Method;
 
-use crate::call::Client;
 use crate::error::ClientError;
+use crate::http::call::Client;
 
 impl Client {
     /// Starts an operation. It is not repeated when no reply arrives: check the list before you try again.

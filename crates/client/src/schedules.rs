@@ -3,8 +3,8 @@
 use jobhall_protocol::{Page, Schedule, SetSchedule, Submitted, Tick};
 use reqwest::Method;
 
-use crate::call::Client;
 use crate::error::ClientError;
+use crate::http::call::Client;
 use crate::server::Versioned;
 
 impl Client {
@@ -50,12 +50,12 @@ impl Client {
         self.send(&self.api(Method::DELETE, &["schedules", name])).await.map(drop)
     }
 
-    /// Submits the job of a schedule now.
+    /// Submits the job of a schedule now. With an idempotency key, a repeated request returns the same job.
     ///
     /// # Errors
     /// The schedule does not exist, or the server could not be reached.
-    pub async fn run_schedule(&self, name: &str) -> Result<Submitted, ClientError> {
-        self.read(&self.api(Method::POST, &["schedules", name, "run"])).await
+    pub async fn run_schedule(&self, name: &str, key: Option<&str>) -> Result<Submitted, ClientError> {
+        self.read(&self.api(Method::POST, &["schedules", name, "run"]).keyed(key)).await
     }
 
     /// The next ticks of a schedule.

@@ -7,8 +7,8 @@ use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::call::{Call, Client, parse};
 use crate::error::ClientError;
+use crate::http::call::{Call, Client, parse};
 
 /// The response to a liveness check.
 #[derive(Clone, Debug, PartialEq, Eq)]

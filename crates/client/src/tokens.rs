@@ -3,8 +3,8 @@
 use jobhall_protocol::{Act, CreateToken, CreatedToken, Join, Moved, Page, Progress, Token};
 use reqwest::Method;
 
-use crate::call::Client;
 use crate::error::ClientError;
+use crate::http::call::Client;
 
 impl Client {
     /// All tokens, without their secrets.

@@ -1,9 +1,13 @@
 //! Numeric ids of jobs, groups, attempts and leases.
 
+mod map;
+
 use std::fmt;
 use std::str::FromStr;
 
 use crate::bounds;
+
+pub use map::{IdHash, IdMap};
 
 /// The id of a job, from 1 to 2⁵³ − 1; later jobs of a node have larger ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,21 +1,28 @@
 //! A job: its request ([`JobSpec`]) and its progress ([`JobStatus`]).
 
+pub(crate) mod disposition;
+pub(crate) mod event;
 mod indicator;
 mod new_job;
+pub(crate) mod outcome;
+pub(crate) mod retry;
+pub(crate) mod state;
+pub(crate) mod timeouts;
 
 use std::sync::Arc;
 
-use crate::class::Class;
 use crate::id::{GroupId, JobId, LeaseId};
 use crate::json::Json;
 use crate::name::{Key, Owner, QueueName, ScheduleName, Tag, TypeName, WorkerName};
+use crate::needs::class::Class;
 use crate::needs::{Needs, Uses};
-use crate::outcome::{Failure, Outcome, Report};
-use crate::retry::RetryPolicy;
-use crate::state::{Blocked, Lease, Leased, State, StateName};
 use crate::time::Time;
-use crate::timeouts::Timeouts;
-use crate::window::Windows;
+use crate::time::window::Windows;
+
+use outcome::{Failure, Outcome, Report};
+use retry::RetryPolicy;
+use state::{Blocked, Lease, Leased, State, StateName};
+use timeouts::Timeouts;
 
 pub use indicator::Indicator;
 pub use new_job::{After, NewJob, OnDuplicate, Reuse};

@@ -1,5 +1,6 @@
 //! A JSON document kept as text: the kernel passes params, results and failure data through without parsing them.
 
+pub mod base64;
 mod same;
 
 use std::fmt;

@@ -14,57 +14,45 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
-mod class;
-mod dependency;
-mod disposition;
-mod event;
-mod group;
 mod id;
-mod id_map;
 mod job;
 mod json;
 pub mod limits;
 mod name;
 pub mod needs;
-mod outcome;
-mod queue_config;
+pub mod query;
+mod relations;
 pub mod retention;
-mod retry;
-pub mod schedule;
 mod scope;
-mod state;
+mod settings;
 mod time;
-mod timeouts;
 mod transition;
-mod type_config;
-mod window;
-mod zone;
 
-pub use class::Class;
-pub use dependency::{Dependency, circle};
-pub use disposition::{Disposition, Submitted};
-pub use event::{Event, EventName};
-pub use group::{Group, GroupCounts, GroupEnd, GroupState, GroupVerdict, Standing};
-pub use id::{AttemptId, GroupId, IdError, JobId, LeaseId};
-pub use id_map::{IdHash, IdMap};
+pub use id::{AttemptId, GroupId, IdError, IdHash, IdMap, JobId, LeaseId};
+pub use job::disposition::{Disposition, Submitted};
+pub use job::event::{Event, EventName};
+pub use job::outcome::{DelayError, Failure, FailureError, Outcome, Report, Verdict, When};
+pub use job::retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
+pub use job::state::{
+    Blocked, Lease, Leased, State, StateName, StopRequest, StopWhy, Success, Unsuccessful, WaitFor, Waiting,
+};
+pub use job::timeouts::{TimeoutError, Timeouts};
 pub use job::{After, Again, Indicator, Job, JobSpec, JobStatus, NewJob, OnDuplicate, PastAttempt, Reuse};
-pub use json::{Json, JsonError};
+pub use json::{Json, JsonError, base64};
 pub use name::{
     Application, Key, NameError, Owner, QueueName, RecordKind, Reserved, ReservedTypes, ScheduleName, Tag,
     TokenName, TypeName, WorkerName,
 };
-pub use outcome::{DelayError, Failure, FailureError, Outcome, Report, Verdict, When};
-pub use queue_config::{QueueConfig, QueueConfigError};
+pub use needs::class::Class;
+pub use relations::dependency::{Dependency, circle};
+pub use relations::group::{Group, GroupCounts, GroupEnd, GroupState, GroupVerdict, Standing};
 pub use retention::{Retention, RetentionError};
-pub use retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
-pub use schedule::{Cron, CronError, Rhythm, Schedule, ScheduleError};
 pub use scope::{Scope, ScopeError};
-pub use state::{
-    Blocked, Lease, Leased, State, StateName, StopRequest, StopWhy, Success, Unsuccessful, WaitFor, Waiting,
-};
-pub use time::{Time, TimeError};
-pub use timeouts::{TimeoutError, Timeouts};
+pub use settings::queue_config::{QueueConfig, QueueConfigError};
+pub use settings::type_config::{TypeConfig, TypeConfigError};
+pub use time::schedule;
+pub use time::schedule::{Cron, CronError, Rhythm, Schedule, ScheduleError};
+pub use time::window::{WindowError, WindowErrorKind, Windows};
+pub use time::zone::{Zone, ZoneError};
+pub use time::{Time, TimeError, TimeSpan};
 pub use transition::{Decision, IllegalTransition, Reason, Step, guard, transition};
-pub use type_config::{TypeConfig, TypeConfigError};
-pub use window::{WindowError, WindowErrorKind, Windows};
-pub use zone::{Zone, ZoneError};

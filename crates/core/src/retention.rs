@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{JOB_ID, KEEP_MS};
 use crate::id::{GroupId, JobId};
 use crate::name::{QueueName, TypeName};
-use crate::queue_config::QueueConfig;
+use crate::settings::queue_config::QueueConfig;
+use crate::settings::type_config::TypeConfig;
 use crate::time::Time;
-use crate::type_config::TypeConfig;
 
 /// How long completed jobs are kept, and how many of each type. A number that is not set leaves the decision to the next
 /// rule: the type's, the queue's, the server's. Without any rule jobs are kept forever.

@@ -1,8 +1,15 @@
 //! A point in time, in milliseconds since 1970. This crate reads no clock.
 
+pub mod schedule;
+mod span;
+pub(crate) mod window;
+pub(crate) mod zone;
+
 use std::fmt;
 
 use crate::bounds;
+
+pub use span::TimeSpan;
 
 /// A wall-clock time between 1970 and 9999, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

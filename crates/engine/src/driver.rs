@@ -16,6 +16,8 @@ mod mailbox;
 mod panics;
 mod progress;
 mod read;
+mod records;
+mod removals;
 mod replies;
 mod restore;
 mod session;
@@ -49,6 +51,7 @@ use jobhall_kernel::{Effect, SessionId, Ticket, WorkerUse};
 use jobhall_kernel::{HallRequest, JobRequest, Request, SessionRequest, Submit, TypedRequest};
 use jobhall_kernel::{Kernel, StoreReply, StoreRequest};
 use read::read;
+use removals::Removals;
 use replies::Replies;
 use woken::Woken;
 
@@ -94,6 +97,7 @@ pub struct Engine {
     published: broadcast::Sender<Published>,
     store: Arc<dyn Store>,
     stopped: watch::Receiver<Option<String>>,
+    removals: Removals,
 }
 
 impl Engine {
@@ -116,6 +120,7 @@ impl Engine {
         let (published, _) = broadcast::channel(BEHIND);
         let (why, stopped) = watch::channel(None);
         let why_panicked = why.clone();
+        let removals = Removals::default();
         let driver = Driver {
             kernel,
             clock: Box::new(clock),
@@ -131,10 +136,11 @@ impl Engine {
             stopping: false,
             throttle: progress::Throttle::default(),
             why,
+            removals: removals.clone(),
         };
         let running = tokio::spawn(driver.run(received));
         tokio::spawn(panics::report(running, why_panicked));
-        Ok(Engine { commands, published, store, stopped })
+        Ok(Engine { commands, published, store, stopped, removals })
     }
 
     /// Sends a request and waits for its answer.
@@ -307,6 +313,7 @@ struct Driver {
     throttle: progress::Throttle,
     /// Publishes why the engine stopped.
     why: watch::Sender<Option<String>>,
+    removals: Removals,
 }
 
 impl Driver {
@@ -386,7 +393,7 @@ impl Driver {
     }
 
     fn asked(&mut self, asked: StoreRequest) {
-        let (store, told) = (self.store.clone(), self.told.0.clone());
+        let (store, told, removals) = (self.store.clone(), self.told.0.clone(), self.removals.clone());
         tokio::spawn(async move {
             let answer = match asked {
                 StoreRequest::TakeBlock(size) => StoreReply::Block(store.take_block(size).await),
@@ -396,11 +403,15 @@ impl Driver {
                 }
                 StoreRequest::Prune(prune) => {
                     let jobs = prune.jobs.clone();
-                    StoreReply::Pruned(jobs, store.prune(prune).await)
+                    let result = store.prune(prune).await;
+                    removals.pass_on(&result);
+                    StoreReply::Pruned(jobs, result)
                 }
                 StoreRequest::Remove(ticket, jobs) => {
                     let prune = Prune { jobs: jobs.clone(), ..Prune::default() };
-                    StoreReply::Removed(ticket, jobs, store.prune(prune).await)
+                    let result = store.prune(prune).await;
+                    removals.pass_on(&result);
+                    StoreReply::Removed(ticket, jobs, result)
                 }
                 StoreRequest::Job(id) => StoreReply::Job(id, read(store.as_ref(), id).await),
                 StoreRequest::Completed(after, limit) => {

@@ -45,8 +45,17 @@ impl Settings {
         Settings { reserved, types, used, queues, schedules, retention, counted_queues: 0 }
     }
 
+    /// The configuration of a type, or the default.
+    pub fn type_config(&self, job_type: &TypeName) -> &Arc<TypeConfig> {
+        self.types.get(job_type).map_or_else(|| TypeConfig::shared(job_type), |(_, config)| config)
+    }
+
     /// There is a job of this type.
     pub fn used(&mut self, job_type: &TypeName) {
+        // Most jobs are of the same type as the one before.
+        if self.used.peek_mru().is_some_and(|(last, ())| last == job_type) {
+            return;
+        }
         if self.types.contains_key(job_type) || self.used.get(job_type).is_some() {
             return;
         }

@@ -107,7 +107,8 @@ enum ItemAction {
 
 impl Kernel {
     pub(crate) fn submit(&mut self, submit: Submit, to: Ticket<Vec<Submitted>>) {
-        let checked = self.check_types(&submit).and_then(|()| self.check_submit(&submit, 1));
+        let least = usize::from(submit.records.is_empty());
+        let checked = self.check_types(&submit).and_then(|()| self.check_submit(&submit, least));
         if let Err(refused) = checked.and_then(|()| check_records(&submit.records, false)) {
             return self.answer(to, Err(refused));
         }
@@ -359,7 +360,7 @@ impl Kernel {
     /// The plan is stored.
     pub(crate) fn submitted(&mut self, plan: Plan) {
         let Plan { submit, reply_to, items, moves, answer, limits, call, wanted, .. } = plan;
-        let called: Vec<_> = answer.iter().map(|made| made.id).collect();
+        let called: Vec<_> = call.iter().flat_map(|_| answer.iter().map(|made| made.id)).collect();
         let (answer, filled) = (reply_to.kept(&answer), matches!(reply_to, ReplyTo::Fill(..)));
         self.group_made(&reply_to);
         for job in &submit.jobs {

@@ -5,7 +5,7 @@ pub(crate) mod input;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::timestamp::Timestamp;
+use crate::format::timestamp::Timestamp;
 
 /// A named file of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

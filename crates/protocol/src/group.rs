@@ -1,27 +1,33 @@
 //! Groups: a set of jobs with one verdict.
 
+use jobhall_core::bounds::{SUBMIT_JOBS, TAGS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::job::Failure;
-use crate::submit::{SubmitJob, Submitted};
-use crate::timestamp::Timestamp;
+use crate::format::timestamp::Timestamp;
+use crate::job::submit::{SubmitJob, Submitted};
+use crate::job::{Failure, schema};
 
 /// A group to create.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = schema::create_group)]
 pub struct CreateGroup {
     /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::Key>")]
     pub name: Option<String>,
     /// Owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::Owner>")]
     pub owner: Option<String>,
     /// Tags for filtering.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<schema::Tag>", length(max = TAGS))]
     pub tags: Vec<String>,
     /// Jobs to create with the group, all or nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = SUBMIT_JOBS))]
     pub jobs: Vec<SubmitJob>,
     /// Whether the group accepts no further jobs. Only a closed group can end.
     #[serde(default)]

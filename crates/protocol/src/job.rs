@@ -1,6 +1,13 @@
 //! Jobs in responses.
 
+pub(crate) mod after;
 pub(crate) mod core_schema;
+pub(crate) mod edit;
+pub(crate) mod filter;
+pub(crate) mod operation;
+pub mod schema;
+pub(crate) mod sub_job;
+pub(crate) mod submit;
 
 use jobhall_core::Indicator;
 use schemars::JsonSchema;
@@ -8,10 +15,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::artifact::Artifact;
-use crate::submit::Timeouts;
-use crate::timestamp::Timestamp;
+use crate::format::timestamp::Timestamp;
 
 use core_schema::IndicatorSchema;
+use submit::Timeouts;
 
 /// Why something failed.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +29,7 @@ pub struct Failure {
     #[serde(default)]
     pub explanation: String,
     /// Additional data for programs.
-    #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::format::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub data: Option<Box<RawValue>>,
 }
@@ -32,12 +39,14 @@ pub struct Failure {
 #[serde(deny_unknown_fields)]
 pub(crate) struct GivenFailure {
     /// A short word or phrase.
+    #[schemars(with = "schema::FailureReason")]
     reason: String,
     /// A text for people.
     #[serde(default)]
+    #[schemars(with = "schema::FailureExplanation")]
     explanation: String,
     /// Additional data for programs.
-    #[serde(default, with = "crate::document::optional")]
+    #[serde(default, with = "crate::format::document::optional")]
     #[schemars(with = "Option<Box<RawValue>>")]
     data: Option<Box<RawValue>>,
 }

@@ -5,61 +5,67 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod after;
 mod artifact;
-mod base64;
-mod document;
-mod edit;
-mod filter;
+mod format;
 mod group;
 mod job;
-mod limit;
 mod log_frame;
-mod node;
-mod operation;
 mod problem;
-mod schedule;
+mod query;
+mod server;
 mod session;
-mod span;
-mod stats;
-mod sub_job;
-mod submit;
-mod timestamp;
+mod settings;
 mod token;
 mod worker;
-mod worker_file;
 
 pub use jobhall_core::{Indicator, OnDuplicate};
 
-pub use after::{After, AfterError};
 pub use artifact::Artifact;
 pub use artifact::input::{INPUT_ARTIFACTS, INPUT_RESULTS_BYTES, Input, InputArtifact, InputName, Parent};
-pub use edit::{EditJob, EditTimeouts};
-pub use filter::JobFilter;
+pub use format::timestamp::Timestamp;
+pub use format::timestamp::span::{Span, SpanError};
 pub use group::{CreateGroup, Group, GroupCounts};
+pub use job::after::{After, AfterError};
+pub use job::edit::{EditJob, EditTimeouts};
+pub use job::filter::JobFilter;
+pub use job::operation::{Operation, OperationState, StartOperation, Verb};
+pub use job::schema;
+pub use job::sub_job::{Called, SubJob, SubJobState, Wait, Waited};
+pub use job::submit::{BackoffKind, FieldError, Retry, Reuse, SubmitJob, Submitted, Timeouts};
 pub use job::{Attempt, Explanation, Failure, Job, Page, ProgressChange, Reason};
-pub use limit::{Limit, QueueSettings, Rate, Retention, SetQueue, SetRetention};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
-pub use node::{Node, NodeRole};
-pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};
-pub use schedule::{Schedule, SetSchedule, Tick};
-pub use session::{
-    Assigned, AssignedJob, Assignments, AttemptRef, Encoding, FEATURE_FINISH, FEATURE_MOVED, FRAME_BYTES,
-    FRAME_MESSAGES, FrameError, FrameWriter, Hello, Outcome, OutcomeReport, Progress, Renewals, Renewed,
-    RenewedAttempt, RetryVerdict, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Vacancy, Welcome,
-    Word, read_frame,
+pub use query::cache::{
+    CacheCommand, CacheDropped, CacheMisses, CachePin, CacheStats, CacheVerified, CachedValue, DamagedValue,
 };
-pub use span::{Span, SpanError};
-pub use stats::{Asker, Disk, Durations, Kept, KeptType, Queue, Rates, Stats, Totals, Workforce};
-pub use sub_job::{Called, SubJob, SubJobState, Wait, Waited};
-pub use submit::{BackoffKind, FieldError, Retry, Reuse, SubmitJob, Submitted, Timeouts};
-pub use timestamp::Timestamp;
-pub use token::{Act, CreateToken, CreatedToken, Join, Token, TokenKind, TokenRole};
+pub use query::command::{
+    ArgumentType, Command, CommandArgument, CommandsDeclared, DeclareCommands, DeclaredCommand, KnownCommand,
+};
+pub use query::command_file::{COMMAND_FILES_MAX, CommandFile, FILE_WORD_BYTES_MAX};
+pub use query::metadata::QueryMetadata;
+pub use query::source::Source;
+pub use query::{
+    AskQuery, CACHE_COMPUTED, CACHE_HEADER, CACHE_HIT, CACHE_JOINED, PlannedNode, QueryPlan, QueryProblem,
+    QueryPromise, QueryStep,
+};
+pub use server::node::{Node, NodeRole};
+pub use server::stats::{Asker, Disk, Durations, Kept, KeptType, Queue, Rates, Stats, Totals, Workforce};
+pub use session::{
+    Assigned, AssignedJob, Assignments, AttemptRef, Encoding, FEATURE_ABILITIES, FEATURE_FINISH,
+    FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES, FRAME_READ_BYTES, FrameError, FrameWriter, Hello,
+    INDICATOR_BYTES, Outcome, OutcomeReport, Progress, RENEWALS, REPORTED_INDICATORS, Renewals, Renewed,
+    RenewedAttempt, RetryVerdict, SESSION_FEATURES, SESSION_MS, SESSION_VERSION, ToServer, ToWorker, Vacancy,
+    WAIT_S, Welcome, Word, read_frame, read_message, split_frame,
+};
+pub use settings::limit::{Limit, QueueSettings, Rate, Retention, SetQueue, SetRetention};
+pub use settings::schedule::{Schedule, SetSchedule, Tick};
+pub use token::{
+    Act, CreateToken, CreatedToken, JOIN_MS, JOIN_USES, Join, TOKEN_MS, Token, TokenKind, TokenRole,
+};
+pub use worker::worker_file::{Ability, Allow, EXEC, Exec, Keep, ProcessLimits, TypeCommand, WorkerFile};
 pub use worker::{
     Cancel, CancelGroup, Change, LogPosition, Moved, SetTimeouts, SetType, TypeSettings, Worker,
 };
-pub use worker_file::{Ability, Allow, EXEC, Exec, Keep, ProcessLimits, TypeCommand, WorkerFile};
 
 /// The prefix of every route except health checks.
 pub const API: &str = "/api/v1";
@@ -75,7 +81,9 @@ pub const RESULT_ARTIFACT: &str = "result";
 pub const INLINE_RESULT_BYTES: u64 = 64 * 1024;
 /// Maximum size of the explanation of a failure.
 pub const EXPLANATION_BYTES: usize = jobhall_core::bounds::EXPLANATION_BYTES;
-/// Maximum size of one artifact.
+/// The keys of sources that are named by the digest of their data begin with this.
+pub const SOURCE_BY_DIGEST: &str = "blake3/";
+/// Maximum size of one artifact, and of the data of one source.
 pub const ARTIFACT_BYTES: u64 = 1 << 30;
 /// Maximum number of artifacts of one attempt.
 pub const ARTIFACTS: usize = 10_000;

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base64;
-use crate::timestamp::Timestamp;
+use crate::format::timestamp::Timestamp;
+use jobhall_core::base64;
 
 /// The media type of JSON lines.
 pub const NDJSON: &str = "application/x-ndjson";

@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::QueryProblem;
+
 /// Stable code of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -33,6 +35,34 @@ pub enum Code {
     Conflict,
     /// The resource has another version than the request expects.
     PreconditionFailed,
+    /// The value is not cached, and the token does not permit computing it.
+    NotComputed,
+    /// A step of the query failed.
+    StepFailed,
+    /// A step of the query crashed.
+    StepCrashed,
+    /// A step of the query was cancelled.
+    StepCancelled,
+    /// A step of the query did not run because a file of its command has changed; ask again.
+    VersionChanged,
+    /// The text of the query cannot be read.
+    QuerySyntax,
+    /// The text of the query is too long.
+    QueryTooLong,
+    /// The query has too many steps, or its links are nested too deeply.
+    QueryTooLarge,
+    /// The query has a command that no worker has declared.
+    UnknownCommand,
+    /// An argument of the query is wrong, missing or one too many.
+    WrongArgument,
+    /// A step of the query cannot run on the worker that the query designates.
+    WrongPlace,
+    /// The query begins with data that is not stored.
+    UnknownSource,
+    /// The value cannot be made in the format of the file name.
+    FormatNotOffered,
+    /// The value of a step cannot leave its worker.
+    NotSerialisable,
     /// The body is larger than allowed.
     TooLarge,
     /// The body took too long to arrive.
@@ -72,6 +102,9 @@ pub struct Problem {
     /// Request id, as in the server's log.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_id: String,
+    /// What is wrong with a query, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<Box<QueryProblem>>,
 }
 
 impl fmt::Display for Problem {

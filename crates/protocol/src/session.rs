@@ -5,37 +5,57 @@ mod message;
 mod text;
 
 use jobhall_core::Indicator;
+use jobhall_core::bounds::{LEASE_MS, VACANCY_SLOTS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::Span;
 use crate::job::core_schema::IndicatorSchema;
-use crate::job::{Failure, GivenFailure, given_failure};
-use crate::span::Span;
+use crate::job::{Failure, GivenFailure, given_failure, schema};
 
-pub use frame::{Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, read_frame};
-pub use message::{
-    AttemptRef, FEATURE_FINISH, FEATURE_MOVED, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker,
-    Welcome, Word,
+pub use frame::{
+    Encoding, FRAME_BYTES, FRAME_MESSAGES, FRAME_READ_BYTES, FrameError, FrameWriter, read_frame,
+    read_message, split_frame,
 };
+pub use message::{
+    AttemptRef, FEATURE_ABILITIES, FEATURE_FINISH, FEATURE_MOVED, Hello, SESSION_FEATURES, SESSION_VERSION,
+    ToServer, ToWorker, Welcome, Word,
+};
+
+/// Longest time that a long poll may wait, in seconds.
+pub const WAIT_S: u64 = 60;
+/// The server's lease, in milliseconds: the default, and the longest that a worker may ask for.
+pub const SESSION_MS: u64 = 30_000;
+/// Maximum number of attempts in one renewal.
+pub const RENEWALS: usize = 10_000;
+/// Maximum number of indicators in one progress report.
+pub const REPORTED_INDICATORS: usize = 32;
+/// Maximum size of the name or message of an indicator.
+pub const INDICATOR_BYTES: usize = 1_024;
 
 /// A long poll of a worker: it can take this many jobs now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vacancy {
     /// Number of jobs.
+    #[schemars(range(min = 1, max = VACANCY_SLOTS))]
     pub slots: u32,
     /// Seconds for which the server may hold the request; 20 if missing, at most 60.
     #[serde(default = "wait_s")]
+    #[schemars(range(max = WAIT_S))]
     pub wait_s: u64,
     /// Abilities of the worker, such as `os=linux, gpu=2`.
     #[serde(default)]
+    #[schemars(with = "schema::Abilities")]
     pub abilities: String,
     /// Filter of accepted jobs, such as `queue=mail`.
     #[serde(default)]
+    #[schemars(with = "schema::Accepts")]
     pub accepts: String,
     /// Lifetime of the leases without a renewal, in milliseconds: 3 seconds to the server's lease, which is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = LEASE_MS, max = SESSION_MS))]
     pub lease_ms: Option<u64>,
     /// Whether the worker's process began anew: leases that it got before, and does not hold in a session, end at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -89,7 +109,7 @@ pub struct AssignedJob {
     /// Queue name.
     pub queue: String,
     /// Input for the worker.
-    #[serde(with = "crate::document")]
+    #[serde(with = "crate::format::document")]
     #[schemars(with = "Box<RawValue>")]
     pub params: Box<RawValue>,
     /// Attempt number, from 1.
@@ -116,7 +136,7 @@ fn is_zero(number: &u32) -> bool {
 pub struct Progress {
     /// The indicators that changed.
     #[serde(default)]
-    #[schemars(with = "Vec<IndicatorSchema>")]
+    #[schemars(with = "Vec<IndicatorSchema>", length(max = REPORTED_INDICATORS))]
     pub indicators: Vec<Indicator>,
 }
 
@@ -165,19 +185,20 @@ pub enum RetryVerdict {
     /// Immediately.
     Now,
     /// After this time.
-    In(Span),
+    In(#[schemars(with = "schema::Delay")] Span),
     /// After this time, without counting the attempt.
-    Snooze(Span),
+    Snooze(#[schemars(with = "schema::Delay")] Span),
 }
 
 /// The outcome report of an attempt.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = schema::outcome_report)]
 pub struct OutcomeReport {
     /// Outcome.
     pub outcome: Outcome,
     /// Result of a success; null if missing.
-    #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::format::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub value: Option<Box<RawValue>>,
     /// Error of an attempt that did not succeed.
@@ -188,7 +209,7 @@ pub struct OutcomeReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryVerdict>,
     /// New params for the next attempt.
-    #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::format::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub params: Option<Box<RawValue>>,
 }
@@ -198,6 +219,7 @@ pub struct OutcomeReport {
 #[serde(deny_unknown_fields)]
 pub struct Renewals {
     /// The attempts with their leases.
+    #[schemars(length(max = RENEWALS))]
     pub attempts: Vec<RenewedAttempt>,
 }
 
@@ -206,8 +228,10 @@ pub struct Renewals {
 #[serde(deny_unknown_fields)]
 pub struct RenewedAttempt {
     /// Attempt id, `{job}-{claim}`.
+    #[schemars(with = "schema::AttemptId")]
     pub id: String,
     /// The lease, as 32 hex digits.
+    #[schemars(with = "schema::Lease")]
     pub lease: String,
 }
 

@@ -1,10 +1,19 @@
 //! Tokens, join requests and the audit log.
 
+use jobhall_core::bounds::SCOPE_QUEUES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::span::Span;
-use crate::timestamp::Timestamp;
+use crate::Span;
+use crate::format::timestamp::Timestamp;
+use crate::job::schema;
+
+/// Lifetime of a join token if none is given, and the maximum if it works once, in milliseconds.
+pub const JOIN_MS: u64 = 3_600_000;
+/// Maximum number of uses of a join token.
+pub const JOIN_USES: u32 = 10_000;
+/// Maximum lifetime of a token, in milliseconds.
+pub const TOKEN_MS: u64 = 3_650 * 24 * 3_600_000;
 
 /// Role of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,9 +43,11 @@ pub enum TokenKind {
 /// A token to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = schema::create_token)]
 pub struct CreateToken {
     /// Name of the token; for a worker, the name of the worker. A join token without a name gets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::Name>")]
     pub name: Option<String>,
     /// Role of the token.
     pub role: TokenRole,
@@ -45,13 +56,16 @@ pub struct CreateToken {
     pub kind: TokenKind,
     /// Queues that the token can access, such as `mail` or `ci-*`; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<schema::ScopeQueue>", length(max = SCOPE_QUEUES))]
     pub queues: Vec<String>,
     /// How many workers can join with a join token, 1 to 10,000; once if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = JOIN_USES))]
     pub uses: Option<u32>,
     /// Lifetime of the token; unlimited if missing. A join token is valid for one hour if missing, and without `uses` for
     /// at most one hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanBetween<1_000, TOKEN_MS>>")]
     pub expires_in: Option<Span>,
 }
 
@@ -102,6 +116,7 @@ impl std::fmt::Debug for CreatedToken {
 #[serde(deny_unknown_fields)]
 pub struct Join {
     /// Name of the worker.
+    #[schemars(with = "schema::Name")]
     pub name: String,
 }
 

@@ -1,13 +1,17 @@
 //! Small responses: to workers about their attempts, and about workers, types and changes.
 
+pub(crate) mod worker_file;
+
+use jobhall_core::bounds::{DELAY_MS, JOB_ID, KEEP_MS};
+use jobhall_core::limits::LIMITS_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::job::{Failure, GivenFailure, given_failure};
-use crate::limit::Limit;
-use crate::span::Span;
-use crate::submit::{Retry, Timeouts};
-use crate::timestamp::Timestamp;
+use crate::Span;
+use crate::format::timestamp::Timestamp;
+use crate::job::submit::{Retry, Timeouts};
+use crate::job::{Failure, GivenFailure, given_failure, schema};
+use crate::settings::limit::Limit;
 
 /// The response to accept, progress and outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -150,28 +154,30 @@ pub struct SetType {
     /// Completed jobs older than this are removed; null: the rule of the queue or the server counts. The largest value
     /// keeps them forever.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(max = KEEP_MS))]
     pub keep_ms: Option<Option<u64>>,
     /// Maximum number of completed jobs to keep; null: the rule of the queue or the server counts. The largest value
     /// keeps all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(max = JOB_ID))]
     pub keep_count: Option<Option<u64>>,
     /// Maximum age of a success that may be reused, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = KEEP_MS))]
     pub reuse_window_ms: Option<u64>,
     /// Whether the type is paused: its jobs are not assigned; running jobs continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
     /// Limits on concurrency and rate; an empty list removes all limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LIMITS_MAX))]
     pub limits: Option<Vec<Limit>>,
     /// Default time limits of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<SetTimeouts>,
     /// Expected duration of an attempt; null if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(max = DELAY_MS))]
     pub expected_ms: Option<Option<u64>>,
     /// Whether the type has external work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,11 +190,11 @@ pub struct SetType {
 pub struct SetTimeouts {
     /// From acceptance to the end; null resets to one day.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    #[schemars(with = "Option<Span>")]
+    #[schemars(with = "Option<schema::TimeLimit>")]
     pub total: Option<Option<Span>>,
     /// Without output or progress; null removes the limit.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    #[schemars(with = "Option<Span>")]
+    #[schemars(with = "Option<schema::TimeLimit>")]
     pub silence: Option<Option<Span>>,
 }
 

@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 
 use jobhall_protocol::{
-    Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, LogStream, ToServer, ToWorker, read_frame,
+    Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, LogStream, ToServer, ToWorker,
+    read_frame, read_message, split_frame,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -65,7 +66,17 @@ fn check<M: Serialize + DeserializeOwned>(name: &str, kinds: &[&str]) {
 #[test]
 fn the_examples_of_what_workers_say_hold() {
     let kinds = [
-        "hello", "credit", "accept", "progress", "log", "outcome", "sub_job", "wait", "renew", "ping",
+        "hello",
+        "credit",
+        "accept",
+        "progress",
+        "log",
+        "outcome",
+        "sub_job",
+        "wait",
+        "abilities",
+        "renew",
+        "ping",
         "leave",
     ];
     check::<ToServer>("to_server", &kinds);
@@ -74,8 +85,19 @@ fn the_examples_of_what_workers_say_hold() {
 #[test]
 fn the_examples_of_what_the_hall_says_hold() {
     let kinds = [
-        "welcome", "assign", "cancel", "revoke", "sub_job", "resumed", "moved", "logged", "renewed",
-        "refused", "pong", "drain",
+        "welcome",
+        "assign",
+        "cancel",
+        "revoke",
+        "sub_job",
+        "resumed",
+        "moved",
+        "logged",
+        "renewed",
+        "abilities_set",
+        "refused",
+        "pong",
+        "drain",
     ];
     check::<ToWorker>("to_worker", &kinds);
 }
@@ -163,4 +185,38 @@ fn log(bytes: usize) -> ToServer {
     let attempt = "1-1".parse().unwrap();
     let (lease, offset, stream) = (jobhall_core::LeaseId(7), 0, LogStream::Stdout);
     ToServer::Log { attempt, lease, offset, stream, bytes: vec![7; bytes] }
+}
+
+#[test]
+fn a_frame_is_split_into_its_messages_whatever_they_are() {
+    for count in [0, 1, 15, 16, 70_000] {
+        let values: Vec<Value> = (0..count).map(|n| serde_json::json!({"n": [n, {"é": null}]})).collect();
+        let read = |encoding, frame: &[u8]| {
+            let messages = split_frame(encoding, frame);
+            let values = |message: &&[u8]| read_message::<Value>(encoding, message).unwrap();
+            messages.map(|messages| messages.iter().map(values).collect::<Vec<_>>())
+        };
+        let expected =
+            if count > FRAME_MESSAGES { Err(FrameError::Messages(count)) } else { Ok(values.clone()) };
+        let frames = [serde_json::to_vec(&values).unwrap(), rmp_serde::to_vec(&values).unwrap()];
+        if frames[0].len() < FRAME_BYTES {
+            assert_eq!(read(Encoding::Json, &frames[0]), expected);
+        }
+        if frames[1].len() < FRAME_BYTES {
+            assert_eq!(read(Encoding::MessagePack, &frames[1]), expected);
+        }
+    }
+    let whole = unhex(&std::fs::read_to_string(path("to_server.msgpack.hex")).unwrap());
+    for end in 0..whole.len() {
+        assert!(split_frame(Encoding::MessagePack, &whole[..end]).is_err(), "cut at {end}");
+    }
+    let more = [whole.as_slice(), &[0xc0]].concat();
+    let claims = [0xdd, 0xff, 0xff, 0xff, 0xff, 0xc0].to_vec();
+    for wrong in [more, vec![0x91; 100_000], claims, vec![0x80], vec![0xdc, 1], vec![0xdd, 0, 0], vec![]] {
+        assert!(split_frame(Encoding::MessagePack, &wrong).is_err());
+    }
+    let long = vec![b' '; FRAME_BYTES + 1];
+    for encoding in Encoding::ALL {
+        assert_eq!(split_frame(encoding, &long), Err(FrameError::Bytes(FRAME_BYTES + 1)));
+    }
 }

@@ -2,6 +2,12 @@
 //! After the route it writes the problem, counts the request and logs it. A panic in a route becomes a 500 response
 //! and does not stop the server.
 
+pub(crate) mod access;
+pub(crate) mod audit;
+pub(crate) mod failures;
+pub(crate) mod tokens;
+pub(crate) mod visibility;
+
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::AssertUnwindSafe;
@@ -17,41 +23,48 @@ use axum::http::{HeaderMap, Method, Request};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use jobhall_protocol::Code;
-use tracing::Instrument as _;
 
-use crate::access::{Access, access, listed, methods};
-use crate::app::{App, Hosts, port_of};
-use crate::audit;
 use crate::error::{ApiError, foreign};
-use crate::failures::Peer;
-use crate::forwarded_for::ForwardedFor;
-use crate::params;
-use crate::tokens::{Identity, Role};
+use crate::forward::forwarded_for::ForwardedFor;
+use crate::metrics::{Metrics, StatusCounters};
+use crate::request::id::{REQUEST_ID, RequestId};
+use crate::request::params;
+use crate::server::app::{App, Hosts, port_of};
+
+use access::{Access, access, listed, methods};
+use failures::Peer;
+use tokens::{Identity, Role};
 
 /// The beginning of the name of the cookie of a browser session.
 const SESSION_COOKIE: &str = "jobhall_session";
 /// The scheme that a client used with a proxy in front of this server.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
 /// A route behind the guard. It is one future around another, not a tower layer: a waiting long poll keeps every layer
 /// in memory.
 pub(crate) struct Guarded<H, T> {
-    route: &'static str,
+    route: Arc<KnownRoute>,
     handler: H,
     takes: PhantomData<fn() -> T>,
 }
 
+/// What the guard knows about a route before a request.
+struct KnownRoute {
+    path: &'static str,
+    access: Option<Access>,
+    counters: StatusCounters,
+}
+
 impl<H: Clone, T> Clone for Guarded<H, T> {
     fn clone(&self) -> Guarded<H, T> {
-        Guarded { route: self.route, handler: self.handler.clone(), takes: PhantomData }
+        Guarded { route: self.route.clone(), handler: self.handler.clone(), takes: PhantomData }
     }
 }
 
 impl<H, T> Guarded<H, T> {
-    pub(crate) fn new(route: &'static str, handler: H) -> Guarded<H, T> {
-        Guarded { route, handler, takes: PhantomData }
+    pub(crate) fn new(method: &'static str, path: &'static str, handler: H) -> Guarded<H, T> {
+        let route = KnownRoute { path, access: access(method, path), counters: StatusCounters::default() };
+        Guarded { route: Arc::new(route), handler, takes: PhantomData }
     }
 }
 
@@ -61,47 +74,87 @@ impl<H: Handler<T, Arc<App>>, T: 'static> Handler<(Guarded<H, T>, T), Arc<App>> 
     fn call(self, request: Request<Body>, app: Arc<App>) -> Self::Future {
         let Guarded { route, handler, .. } = self;
         let state = app.clone();
-        Box::pin(guard(app, Some(route), request, move |request| handler.call(request, state)))
+        Box::pin(guard(app, Target::Route(route), request, move |request| handler.call(request, state)))
     }
 }
 
 /// The fallback for an unknown path, or for an unsupported method of a known path.
 pub(crate) async fn nowhere(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
-    let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
-    guard(app, route, request, |_| async {
+    let path = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
+    guard(app, Target::Unsupported(path), request, |_| async {
         ApiError::internal("a request without a route was admitted").into_response()
     })
     .await
 }
 
+/// What a request is for.
+enum Target {
+    Route(Arc<KnownRoute>),
+    /// No route; the path, if it has routes for other methods.
+    Unsupported(Option<&'static str>),
+}
+
+impl Target {
+    fn path(&self) -> Option<&'static str> {
+        match self {
+            Target::Route(route) => Some(route.path),
+            Target::Unsupported(path) => *path,
+        }
+    }
+
+    fn access(&self) -> Option<Access> {
+        match self {
+            Target::Route(route) => route.access,
+            Target::Unsupported(_) => None,
+        }
+    }
+
+    fn count(&self, metrics: &Metrics, status: u16) {
+        match self {
+            Target::Route(route) => metrics.request_of(route.path, status, &route.counters),
+            Target::Unsupported(path) => metrics.request(path.unwrap_or("none"), status),
+        }
+    }
+}
+
+/// What the line about a request has, if it is logged.
+struct RequestLine {
+    started: Instant,
+    method: Method,
+    who: String,
+}
+
 async fn guard<F: Future<Output = Response> + Send>(
     app: Arc<App>,
-    route: Option<&'static str>,
+    target: Target,
     mut request: Request<Body>,
     run: impl FnOnce(Request<Body>) -> F,
 ) -> Response {
-    let started = Instant::now();
-    let id = request_id(request.headers());
-    let method = request.method().clone();
-    // The span has level error so that it is enabled at every log level.
-    let span = tracing::error_span!("request", request_id = %id);
+    let mut line = tracing::enabled!(tracing::Level::DEBUG).then(|| RequestLine {
+        started: Instant::now(),
+        method: request.method().clone(),
+        who: String::new(),
+    });
+    let id = RequestId::of(request.headers());
     // `admit` logs nothing.
-    let admitted = admit(&app, &mut request, route).await;
-    let who = request.extensions().get::<Identity>().map(|who| who.name.clone());
+    let admitted = admit(&app, &mut request, &target).await;
+    if let (Some(line), Some(who)) = (&mut line, request.extensions().get::<Identity>()) {
+        line.who.clone_from(&who.name);
+    }
     // The request is moved into the route, so this future does not keep it.
     let response = match admitted {
-        Ok(()) => survived(run(request)).instrument(span.clone()).await,
+        Ok(()) => id.runs(survived(run(request))).await,
         Err(trouble) => trouble.into_response(),
     };
-    span.in_scope(|| {
-        let response = finish(response, &id);
-        let (route, status) = (route.unwrap_or("none"), response.status().as_u16());
-        app.metrics.request(route, status);
+    let response = id.within(|| finish(response, id));
+    let status = response.status().as_u16();
+    target.count(&app.metrics, status);
+    if let Some(RequestLine { started, method, who }) = line {
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let who = who.unwrap_or_default();
-        tracing::debug!(%method, route, status, took_ms, who, "request");
-        response
-    })
+        let route = target.path().unwrap_or("none");
+        id.within(|| tracing::debug!(%method, route, status, took_ms, who, "request"));
+    }
+    response
 }
 
 /// The response, or an error if the route panicked.
@@ -112,32 +165,30 @@ async fn survived(route: impl Future<Output = Response>) -> Response {
 }
 
 /// Checks the request before its body is read.
-async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>) -> Result<(), ApiError> {
+async fn admit(app: &Arc<App>, request: &mut Request<Body>, target: &Target) -> Result<(), ApiError> {
     // The node that forwarded the request has checked the host.
     if request.extensions().get::<ForwardedFor>().is_none() {
         check_host(&app.hosts, request.headers())?;
     }
-    check_page(request, is_secure(request, app.secure))?;
-    let access = route.and_then(|route| access(request.method().as_str(), route));
-    let shown = shown(request.headers());
-    let mut who = identify(app, &shown).await;
-    if let Some(who) = &mut who {
+    check_page(request, || is_secure(request, app.secure))?;
+    let shown = Shown::of(request.headers());
+    let (credential, who) = (shown.credential(), identify(app, &shown).await);
+    // The identity is logged even if access is refused, and open pages show more to a known identity.
+    if let Some(mut who) = who {
         who.from = request.extensions().get::<Peer>().map(|peer| peer.0);
         if who.role == Role::Admin {
             who.worker = params::named_worker(request.headers())?;
-            app.tokens.note_named(who)?;
+            app.tokens.note_named(&who)?;
         }
+        request.extensions_mut().insert(who);
     }
-    // The identity is logged even if access is refused, and open pages show more to a known identity.
-    if let Some(who) = &who {
-        request.extensions_mut().insert(who.clone());
-    }
+    let (access, route) = (target.access(), target.path());
     if access == Some(Access::Open) {
         return Ok(());
     }
-    let who = believe(app, request, &shown, who)?;
+    let who = believe(app, request, credential)?;
     match (access, route) {
-        (Some(access), _) if access.allows(&who) => Ok(()),
+        (Some(access), _) if access.allows(who) => Ok(()),
         (Some(Access::Whole(roles)), _) if roles.contains(&who.role) => {
             let detail =
                 format!("token {} is limited to some queues; this request covers all queues", who.name);
@@ -170,9 +221,9 @@ pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<(), ApiEr
 }
 
 /// Checks the origin of a request that changes something or opens a session.
-pub(crate) fn check_page<B>(request: &Request<B>, secure: bool) -> Result<(), ApiError> {
+pub(crate) fn check_page<B>(request: &Request<B>, secure: impl FnOnce() -> bool) -> Result<(), ApiError> {
     let reads = is_read(request) && !request.headers().contains_key(header::UPGRADE);
-    if reads { Ok(()) } else { check_origin(request.headers(), secure) }
+    if reads { Ok(()) } else { check_origin(request.headers(), secure()) }
 }
 
 /// Whether the client used TLS: with this node (`tls`), with the node that forwarded the request, or with a proxy in
@@ -188,22 +239,39 @@ pub(crate) fn is_secure<B>(request: &Request<B>, tls: bool) -> bool {
 }
 
 /// The credential of a request.
-enum Shown {
-    Token(String),
-    Cookie(String),
+enum Shown<'a> {
+    Token(&'a str),
+    Cookie(&'a str),
     Nothing,
 }
 
-fn shown(headers: &HeaderMap) -> Shown {
-    if let Some(value) = headers.get(header::AUTHORIZATION) {
-        let token = value.to_str().ok().and_then(bearer).unwrap_or_default();
-        return Shown::Token(token.to_owned());
+/// The kind of the credential of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Credential {
+    Token,
+    Cookie,
+    Nothing,
+}
+
+impl Shown<'_> {
+    fn of(headers: &HeaderMap) -> Shown<'_> {
+        if let Some(value) = headers.get(header::AUTHORIZATION) {
+            return Shown::Token(value.to_str().ok().and_then(bearer).unwrap_or_default());
+        }
+        session(headers).map_or(Shown::Nothing, Shown::Cookie)
     }
-    session(headers).map_or(Shown::Nothing, |cookie| Shown::Cookie(cookie.to_owned()))
+
+    fn credential(&self) -> Credential {
+        match self {
+            Shown::Token(_) => Credential::Token,
+            Shown::Cookie(_) => Credential::Cookie,
+            Shown::Nothing => Credential::Nothing,
+        }
+    }
 }
 
 /// The identity behind a token or a browser cookie.
-async fn identify(app: &App, shown: &Shown) -> Option<Identity> {
+async fn identify(app: &App, shown: &Shown<'_>) -> Option<Identity> {
     match shown {
         Shown::Token(token) => match app.tokens.who(token) {
             Some(who) => Some(who),
@@ -216,20 +284,19 @@ async fn identify(app: &App, shown: &Shown) -> Option<Identity> {
 
 /// Checks the identity for this request. A browser sends its cookie with every request, so a change authorized by a
 /// cookie requires an `Origin` header.
-fn believe(
+fn believe<'a>(
     app: &Arc<App>,
-    request: &Request<Body>,
-    shown: &Shown,
-    who: Option<Identity>,
-) -> Result<Identity, ApiError> {
-    let cookie = matches!(shown, Shown::Cookie(_));
-    match who {
+    request: &'a Request<Body>,
+    credential: Credential,
+) -> Result<&'a Identity, ApiError> {
+    let cookie = credential == Credential::Cookie;
+    match request.extensions().get::<Identity>() {
         Some(_) if cookie && !is_read(request) && !request.headers().contains_key(header::ORIGIN) => {
             Err(ApiError::new(Code::Forbidden, "missing Origin header (required for browser requests)"))
         }
         Some(who) => Ok(who),
         // A request without a credential is not counted as a guess.
-        None if matches!(shown, Shown::Nothing) => Err(challenge()),
+        None if credential == Credential::Nothing => Err(challenge()),
         None => Err(wrong(app, request)),
     }
 }
@@ -308,32 +375,19 @@ fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The request id of the client if it is safe to log, so that all logs use the same id; otherwise a new one.
-pub(crate) fn request_id(headers: &HeaderMap) -> String {
-    let harmless = |id: &&str| {
-        (1..=64).contains(&id.len())
-            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-    };
-    match header_text(headers, REQUEST_ID).filter(harmless) {
-        Some(id) => id.to_owned(),
-        None => format!("{:016x}", rand::random::<u64>()),
-    }
-}
-
-pub(crate) fn finish(mut response: Response, id: &str) -> Response {
-    let problem =
-        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
+pub(crate) fn finish(mut response: Response, id: RequestId) -> Response {
     let trouble = response.extensions_mut().remove::<ApiError>();
-    if let Some(trouble) = trouble.or_else(|| if problem { None } else { foreign(&response) }) {
+    let problem = || {
+        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json")
+    };
+    if let Some(trouble) = trouble.or_else(|| foreign(&response).filter(|_| !problem())) {
         if let Some(inside) = trouble.inside() {
             tracing::error!("{inside}");
         }
-        response = trouble.render(id);
+        response = trouble.render(id.as_str());
     }
     let headers = response.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(id) {
-        headers.insert(REQUEST_ID, id);
-    }
+    headers.insert(REQUEST_ID, id.header());
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -352,7 +406,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_in_a_route_is_a_problem_that_does_not_tell_what_it_was() {
-        let response = finish(survived(async { panic!("the secret is {}", 7) }).await, "r1");
+        let headers = HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_static("r1"))]);
+        let response =
+            finish(survived(async { panic!("the secret is {}", 7) }).await, RequestId::of(&headers));
         assert_eq!(response.status().as_u16(), 500);
         let bytes = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
         let problem: jobhall_protocol::Problem = serde_json::from_slice(&bytes).unwrap();

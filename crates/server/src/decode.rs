@@ -2,5 +2,6 @@
 
 pub(crate) mod attempt;
 pub(crate) mod field;
+pub(crate) mod objects;
 pub(crate) mod sub_job;
 pub(crate) mod submit;

@@ -3,14 +3,14 @@
 //! An [`ApiError`] travels inside the response to the guard, which knows the request id and writes the error as an
 //! RFC 9457 problem. The guard logs internal details; the client receives only what it can act on.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use jobhall_blobs::{AppendError, BlobError, KeepError};
 use jobhall_core::IllegalTransition;
 use jobhall_engine::Rejected;
-use jobhall_protocol::{Code, Problem};
+use jobhall_protocol::{Code, Problem, QueryProblem};
 use jobhall_store::{CommitError, StoreError};
 use serde::Serialize;
 
@@ -28,11 +28,12 @@ pub(crate) struct ApiError {
     /// Internal detail, for the log only.
     inside: Option<String>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
+    query: Option<Box<QueryProblem>>,
 }
 
 impl ApiError {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> ApiError {
-        ApiError { code, detail: detail.into(), inside: None, header: None }
+        ApiError { code, detail: detail.into(), inside: None, header: None, query: None }
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "so that it fits map_err")]
@@ -49,6 +50,11 @@ impl ApiError {
 
     pub(crate) fn with_header(self, name: HeaderName, value: &str) -> ApiError {
         ApiError { header: HeaderValue::from_str(value).ok().map(|value| Box::new((name, value))), ..self }
+    }
+
+    /// Says what is wrong with a query.
+    pub(crate) fn with_query(self, query: QueryProblem) -> ApiError {
+        ApiError { query: Some(Box::new(query)), ..self }
     }
 
     /// The code, and the detail for the client.
@@ -81,6 +87,7 @@ impl ApiError {
             detail: self.detail.clone(),
             code: self.code,
             request_id: request_id.to_owned(),
+            query: self.query.clone(),
         };
         let mut response = with_json(status, &problem);
         let kind = HeaderValue::from_static("application/problem+json");
@@ -108,6 +115,16 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
         Code::DependencyUnmet => (StatusCode::CONFLICT, "Conflict"),
         Code::GroupClosed => (StatusCode::CONFLICT, "Conflict"),
         Code::Conflict => (StatusCode::CONFLICT, "Conflict"),
+        Code::NotComputed | Code::StepCancelled | Code::VersionChanged => (StatusCode::CONFLICT, "Conflict"),
+        Code::StepFailed | Code::StepCrashed => (StatusCode::UNPROCESSABLE_ENTITY, "Unprocessable content"),
+        Code::QuerySyntax
+        | Code::QueryTooLarge
+        | Code::UnknownCommand
+        | Code::WrongArgument
+        | Code::WrongPlace
+        | Code::UnknownSource => (StatusCode::BAD_REQUEST, "Bad request"),
+        Code::QueryTooLong => (StatusCode::URI_TOO_LONG, "URI too long"),
+        Code::FormatNotOffered | Code::NotSerialisable => (StatusCode::NOT_ACCEPTABLE, "Not acceptable"),
         Code::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "Precondition failed"),
         Code::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "Content too large"),
         Code::Timeout => (StatusCode::REQUEST_TIMEOUT, "Request timeout"),
@@ -370,6 +387,15 @@ pub(crate) fn body(kind: &'static str, body: impl Into<Body>) -> Response {
 /// 200 with metrics for Prometheus.
 pub(crate) fn numbers(text: String) -> Response {
     body("application/openmetrics-text; version=1.0.0; charset=utf-8", text)
+}
+
+/// 200 with bytes whose media type is a header already, without a copy of the bytes. A browser runs none of them.
+pub(crate) fn value(media_type: HeaderValue, bytes: Bytes) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, media_type);
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
+    response
 }
 
 /// 206 with a part of the content.

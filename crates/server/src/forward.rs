@@ -10,6 +10,7 @@
 //! on one side ends on the other. A follower does not check tokens. It sends the source address of a request to the
 //! leader, which counts invalid tokens against that address. The secret shared by the nodes authenticates the follower.
 
+pub(crate) mod forwarded_for;
 mod headers;
 mod pool;
 
@@ -30,11 +31,11 @@ use tokio::io::copy_bidirectional;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::rustls::ClientConfig;
 
+use self::forwarded_for::{ForwardedFor, NodeSecret};
 use self::pool::{Failed, Pool};
-use crate::app::told;
-use crate::auth::REQUEST_ID;
 use crate::error::{Answer, ApiError};
-use crate::forwarded_for::{ForwardedFor, NodeSecret};
+use crate::request::id::REQUEST_ID;
+use crate::server::app::told;
 
 /// Maximum number of upgraded connections, equal to the maximum number of sessions.
 const TUNNELS: usize = 10_000;

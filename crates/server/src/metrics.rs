@@ -1,6 +1,12 @@
 //! Prometheus metrics of the server: requests and connections. Metrics of jobs and workers come from the engine
 //! (`exposition`). Counters start at zero with the process; the number of labels is bounded.
 
+pub(crate) mod disk_usage;
+pub(crate) mod exposition;
+pub(crate) mod figures;
+pub(crate) mod queries;
+
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -11,7 +17,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::exposition::Exposition;
+use exposition::Exposition;
+use queries::QueryMetrics;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -33,6 +40,7 @@ pub(crate) struct Metrics {
     /// Inbox rows that were set aside.
     pub inbox_refused: Counter<u64, AtomicU64>,
     requests: Family<RequestLabels, Counter>,
+    pub queries: QueryMetrics,
 }
 
 impl Default for Metrics {
@@ -46,6 +54,7 @@ impl Default for Metrics {
             inbox_taken: Counter::default(),
             inbox_refused: Counter::default(),
             requests: Family::default(),
+            queries: QueryMetrics::default(),
         };
         metrics.register();
         metrics
@@ -67,11 +76,18 @@ impl Metrics {
         to.register("inbox_taken", "Inbox rows submitted as jobs", self.inbox_taken.clone());
         to.register("inbox_refused", "Inbox rows refused", self.inbox_refused.clone());
         to.register("http_requests", "HTTP requests by route and status", self.requests.clone());
+        self.queries.register(to);
     }
 
     /// Counts a request. The label is the pattern of the route, so the number of labels is the number of routes.
     pub(crate) fn request(&self, route: &'static str, status: u16) {
         self.requests.get_or_create(&RequestLabels { route, status: status.into() }).inc();
+    }
+
+    /// Counts a request of a route whose counters are known.
+    pub(crate) fn request_of(&self, route: &'static str, status: u16, counters: &StatusCounters) {
+        let new = || self.requests.get_or_create_owned(&RequestLabels { route, status: status.into() });
+        counters.of(status, new).inc();
     }
 
     /// The metrics of this node, without those of the leader.
@@ -93,6 +109,32 @@ impl Metrics {
     }
 }
 
+/// The counters of one route by status, found without a lock or a hash. A route answers with few statuses, so they are
+/// a list; the most common one is usually the first.
+#[derive(Default)]
+pub(crate) struct StatusCounters(OnceLock<Box<StatusCounter>>);
+
+struct StatusCounter {
+    status: u16,
+    counter: Counter,
+    others: StatusCounters,
+}
+
+impl StatusCounters {
+    fn of(&self, status: u16, new: impl Fn() -> Counter) -> &Counter {
+        let mut list = self;
+        loop {
+            let others = StatusCounters::default;
+            let first =
+                list.0.get_or_init(|| Box::new(StatusCounter { status, counter: new(), others: others() }));
+            if first.status == status {
+                return &first.counter;
+            }
+            list = &first.others;
+        }
+    }
+}
+
 /// Increments a gauge as long as the value exists.
 pub(crate) struct Counted(Gauge);
 
@@ -106,5 +148,27 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_counters_are_those_of_the_route_and_the_status() {
+        let (metrics, first, second) =
+            (Metrics::default(), StatusCounters::default(), StatusCounters::default());
+        for status in [200, 404, 200, 503, 404, 200] {
+            metrics.request_of("/a", status, &first);
+        }
+        metrics.request_of("/b", 200, &second);
+        metrics.request("/a", 404);
+        let text = metrics.own_text();
+        for (route, status, count) in [("/a", 200, 3), ("/a", 404, 3), ("/a", 503, 1), ("/b", 200, 1)] {
+            let line =
+                format!("jobhall_http_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}\n");
+            assert!(text.contains(&line), "{line}{text}");
+        }
     }
 }

@@ -1,5 +1,9 @@
 //! The server: it accepts connections until it is stopped, then lets requests in progress finish.
 
+pub(crate) mod app;
+pub(crate) mod connections;
+pub(crate) mod tls;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,21 +11,24 @@ use std::sync::Arc;
 
 use jobhall_blobs::Blobs;
 use jobhall_engine::Engine;
+use jobhall_queries::CacheBounds;
 use jobhall_store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::app::Hosts;
-use crate::collector::References;
-use crate::connections::{ConnectionLimits, accept};
+use crate::auth::tokens::Tokens;
+use crate::blobs::collector::References;
+use crate::forward::forwarded_for::NodeSecret;
 use crate::forward::{ForwardTo, Forwarder};
-use crate::forwarded_for::NodeSecret;
-use crate::leader::Leader;
-use crate::nodes::Nodes;
-use crate::role::{Node, ServingRole};
-use crate::tls::Tls;
-use crate::tokens::Tokens;
+use crate::node::leader::Leader;
+use crate::node::leader::internal_jobs::InternalJobs;
+use crate::node::nodes::Nodes;
+use crate::node::role::{Node, ServingRole};
+
+use app::Hosts;
+use connections::{ConnectionLimits, accept};
+use tls::Tls;
 
 /// How a node listens.
 #[derive(Debug, Default)]
@@ -55,6 +62,10 @@ pub struct Options {
     pub collect_ms: u64,
     /// References to objects that are not artifacts of attempts.
     pub references: References,
+    /// How many values of queries are stored.
+    pub cache: CacheBounds,
+    /// What the leader runs itself.
+    pub internal_jobs: InternalJobs,
     pub nodes: Nodes,
     /// The secret that the nodes share; none for a single node.
     pub secret: Option<NodeSecret>,

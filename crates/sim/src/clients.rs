@@ -3,10 +3,10 @@
 use jobhall_core::{Failure, GroupId, JobId};
 use jobhall_kernel::{Answer, GroupCreated, IdempotencyKey, Rejected, Request, Submit};
 
-use crate::calendar::{SCHEDULES, Wish, schedule_name};
-use crate::event::{Event, Origin};
 use crate::script::Action;
+use crate::script::calendar::{SCHEDULES, Wish, schedule_name};
 use crate::simulation::Sim;
+use crate::simulation::event::{Event, Origin};
 
 /// Time limit of a client for an answer.
 const PATIENCE_MS: u64 = 8_000;
@@ -72,11 +72,13 @@ impl Sim {
             Action::Show(n) => self.call_on(*n, |id| Request::Show { id }),
             Action::Explain(n) => self.call_on(*n, |id| Request::Explain { id }),
             Action::SetType(at, config) => {
-                let job_type = crate::words::type_name(*at);
+                let job_type = crate::script::words::type_name(*at);
                 self.call(Request::SetType { job_type, config: Some(config.clone()), expected: None });
             }
             Action::SetSchedule(at, wish) => self.set_schedule(*at, *wish),
-            Action::RunSchedule(at) => self.call(Request::RunSchedule { name: schedule_name(*at) }),
+            Action::RunSchedule(at) => {
+                self.call(Request::RunSchedule { name: schedule_name(*at), key: None });
+            }
             Action::Alter(alteration) => self.alter(alteration),
             Action::Group(what) => self.group_action(what),
             trouble => self.trouble(trouble),
@@ -168,7 +170,7 @@ impl Sim {
         call.done = true;
         match answer {
             Ok(Answer::Submitted(jobs)) => self.clients.known.extend(jobs.iter().map(|job| job.id)),
-            Ok(Answer::GroupCreated(GroupCreated { id, jobs })) => {
+            Ok(Answer::GroupCreated(GroupCreated { id, jobs, .. })) => {
                 self.clients.groups.push(*id);
                 self.clients.known.extend(jobs.iter().map(|job| job.id));
             }

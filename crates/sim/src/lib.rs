@@ -7,26 +7,17 @@
 //! catches each. [`BlackBox`] checks a real hall by the same rules, as far as its messages allow.
 #![forbid(unsafe_code)]
 
-mod calendar;
-mod changes;
 mod check;
 mod clients;
-mod event;
 mod history;
-mod manner;
 mod plant;
-mod queue;
 mod random;
-mod relations;
 mod run;
 mod script;
 mod simulation;
 mod storage;
 mod tally;
 mod trace;
-mod vault;
-mod wires;
-mod words;
 mod workers;
 
 pub use check::{BlackBox, Invariant, Name, Stored, Violation};

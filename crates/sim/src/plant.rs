@@ -86,10 +86,14 @@ pub enum Plant {
     LeaseIgnored,
     /// The kernel does not receive that the process of a worker began anew.
     FreshIgnored,
+    /// The kernel receives every wait as one for all sub-jobs.
+    WaitWidened,
+    /// The kernel receives only the first job that a wait names.
+    WaitNarrowed,
 }
 
 impl Plant {
-    pub const ALL: [Plant; 41] = [
+    pub const ALL: [Plant; 43] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -131,6 +135,8 @@ impl Plant {
         Plant::NeverPatient,
         Plant::LeaseIgnored,
         Plant::FreshIgnored,
+        Plant::WaitWidened,
+        Plant::WaitNarrowed,
     ];
 
     /// The invariant that must catch it.
@@ -149,6 +155,7 @@ impl Plant {
             Plant::LeaseOnWallClock | Plant::LeaseIgnored => Invariant::Renewed,
             Plant::NeverPatient => Invariant::Slots,
             Plant::FreshIgnored => Invariant::Fresh,
+            Plant::WaitWidened | Plant::WaitNarrowed => Invariant::Waits,
             Plant::ClockAhead | Plant::ClockStuck | Plant::NoGrace => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,
             Plant::NeverResumed | Plant::NeverReleased => Invariant::Drained,

@@ -9,14 +9,18 @@ use jobhall_core::{
 use jobhall_kernel::Config;
 use serde::{Deserialize, Serialize};
 
-use crate::calendar::{self, Wish};
-use crate::changes::{Alteration, changes};
 use crate::random::Random;
-use crate::relations::{self, OfGroup, Relation};
-use crate::words;
 
+use calendar::Wish;
+use changes::{Alteration, changes};
+use relations::{OfGroup, Relation};
+
+pub(crate) mod calendar;
+mod changes;
 mod file;
+mod relations;
 mod shrink;
+pub(crate) mod words;
 
 pub use shrink::{Shrunk, shrink};
 
@@ -192,6 +196,9 @@ pub struct Script {
     pub(crate) workers: Vec<(usize, usize, u32)>,
     /// Events of the same millisecond reach the kernel together, and their units form one commit.
     pub(crate) bursts: bool,
+    /// Attempts ask for several sub-jobs in one call, and wait by several requests at once.
+    #[serde(default)]
+    pub(crate) several: bool,
     /// The time at which faults stop.
     pub(crate) calm_at: u64,
     /// Ordered by time, in milliseconds from the start.
@@ -216,7 +223,9 @@ impl Script {
         actions.extend(changes(seed, writer.at));
         actions.sort_by_key(|(at, _)| *at);
         relations::write(seed, &mut actions);
-        Script { seed, config, workers, bursts, calm_at, actions }
+        // Drawn by name, as in `config`.
+        let several = Random::named(seed, &[93]).percent(60);
+        Script { seed, config, workers, bursts, several, calm_at, actions }
     }
 }
 

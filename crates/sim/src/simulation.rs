@@ -9,25 +9,30 @@
 //! Every arrow takes time and may be cut by a crash. A crash raises `epoch`, and events of an earlier epoch are
 //! dropped when they are due.
 
+pub(crate) mod event;
+mod queue;
+mod wires;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use jobhall_core::{JobId, State, Time};
 use jobhall_kernel::{Counts, Effect, Kernel, Mono, Now, Request, StoreRequest, TypedAnswer};
 use jobhall_store::Unit;
 
-use crate::calendar;
 use crate::check::{Checker, Moment, Shelf as _};
 use crate::clients::Clients;
-use crate::event::{Event, Faults, Origin, UnderWay};
 use crate::history::History;
 use crate::plant::Plant;
-use crate::queue::Queue;
 use crate::random::Random;
 use crate::script::Script;
+use crate::script::calendar;
+use crate::storage::vault::Vault;
 use crate::tally::{Tally, variant};
 use crate::trace::Trace;
-use crate::vault::Vault;
 use crate::workers::Worker;
+
+use event::{Event, Faults, Origin, UnderWay};
+use queue::Queue;
 
 /// The wall clock at the start of a run.
 const WALL: i64 = 1_700_000_000_000;

@@ -1,12 +1,14 @@
 //! The store's side of a run: commits are applied in order and with delay, fail, or have an unknown outcome; so do
 //! all other requests.
 
+pub(crate) mod vault;
+
 use jobhall_kernel::{StoreReply, StoreRequest, abridge};
 use jobhall_store::{CommitError, Committed, Prune, StoreError, Unit};
 
 use crate::check::Shelf as _;
-use crate::event::{Event, UnderWay};
 use crate::simulation::Sim;
+use crate::simulation::event::{Event, UnderWay};
 
 fn unknown() -> CommitError {
     CommitError::Unknown { message: "the disk was lost".to_owned() }

@@ -2,20 +2,23 @@
 //! reports.
 
 mod external;
+pub(crate) mod manner;
 mod once;
+mod sub_jobs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
+use jobhall_core::{AttemptId, JobId, LeaseId, Report, WorkerName};
 use jobhall_kernel::{
     Answer, Assignment, AttemptRef, Effect, OpenedSession, Rejected, Request, SessionId, VacancyId, Waited,
 };
 
-use crate::event::{Event, Origin, Purpose};
-use crate::manner::{Manner, Task, passed};
 use crate::script::Action;
+use crate::script::words;
 use crate::simulation::Sim;
-use crate::words;
+use crate::simulation::event::{Event, Origin, Purpose};
+
+use manner::{Manner, Task, passed};
 
 /// Interval between two renewals.
 const BEAT_MS: u64 = 10_000;
@@ -54,6 +57,8 @@ struct Run {
     params: String,
     /// Whether it waits for sub-jobs.
     waits: bool,
+    /// The sub-jobs that it knows and that were not over when it last resumed.
+    sub_jobs: Vec<JobId>,
     /// What it does once it is started, with delays; none after that. Only the work of a job that runs at most once
     /// starts later than its assignment.
     unstarted: Option<Vec<(u64, Step)>>,
@@ -339,26 +344,12 @@ impl Sim {
                 );
             }
             Step::Progress(_) => {
-                let indicators = crate::manner::indicators(self.ms);
+                let indicators = manner::indicators(self.ms);
                 let request = Request::Progress { of: AttemptRef { worker, attempt, lease }, indicators };
                 self.ask_as(at, request, Purpose::Word(attempt));
             }
-            Step::Call(_, n) => {
-                let params = self.workers[at].runs[&attempt].params.clone();
-                let task = Task { seed: self.script.seed, attempt, params: &params, calm: false };
-                let jobs = vec![(format!("call {n}"), task.sub_job(*n))];
-                let request = Request::Call { of: AttemptRef { worker, attempt, lease }, jobs, by: None };
-                self.ask_as(at, request, Purpose::Word(attempt));
-            }
-            Step::Wait(_) => {
-                if let Some(run) = self.workers[at].runs.get_mut(&attempt) {
-                    run.waits = true;
-                }
-                let wait_ms = *self.roll(&[32, self.ms, attempt.job.get()]).pick(&[0, 3_000]);
-                let request =
-                    Request::Wait { of: AttemptRef { worker, attempt, lease }, jobs: None, wait_ms };
-                self.ask_as(at, request, Purpose::Wait(attempt));
-            }
+            Step::Call(_, n) => self.call_sub_jobs(at, AttemptRef { worker, attempt, lease }, *n),
+            Step::Wait(_) => self.wait_for_sub_jobs(at, &AttemptRef { worker, attempt, lease }),
             Step::Started(_) => {
                 self.ask_as(
                     at,
@@ -390,7 +381,7 @@ impl Sim {
         match effect {
             Effect::Assign(_, assignment) => self.take(at, &assignment),
             Effect::Cancel(_, attempt) | Effect::TimeOut(_, attempt) => self.obey(at, attempt),
-            Effect::Resumed(_, attempt, _) => self.goes_on(at, attempt),
+            Effect::Resumed(_, attempt, jobs) => self.goes_on(at, attempt, &jobs),
             Effect::Revoke(_, attempt) => {
                 let mut roll = self.roll(&[25, attempt.job.get(), u64::from(attempt.claim)]);
                 if self.calm || roll.percent(70) {
@@ -421,12 +412,19 @@ impl Sim {
         if manner == Manner::Ignore {
             return;
         }
-        let report = crate::manner::report(task);
-        self.tally.add("reports", format!("{} {}", report.outcome(), crate::manner::verdict(&report)));
+        let report = manner::report(task);
+        self.tally.add("reports", format!("{} {}", report.outcome(), manner::verdict(&report)));
         let external = |(in_ms, step)| Some((in_ms, external::step(step, assignment.external)?));
         let steps: Vec<_> = manner.steps(task).into_iter().filter_map(external).collect();
-        let (params, waits, unstarted) = (params.to_owned(), false, None);
-        self.workers[at].runs.insert(attempt, Run { lease, report, params, waits, unstarted });
+        let run = Run {
+            lease,
+            report,
+            params: params.to_owned(),
+            waits: false,
+            sub_jobs: Vec::new(),
+            unstarted: None,
+        };
+        self.workers[at].runs.insert(attempt, run);
         if assignment.spec.retry.at_most_once {
             self.take_once(at, attempt, steps);
         } else {
@@ -436,29 +434,6 @@ impl Sim {
         if assignment.external {
             self.complete_external(assignment);
         }
-    }
-
-    /// A waiting attempt reports that again, in case the message was lost.
-    fn wait_again(&mut self, at: usize) {
-        let waiting = self.workers[at].runs.iter().filter(|(_, run)| run.waits);
-        let waiting: Vec<_> = waiting.map(|(&attempt, _)| attempt).collect();
-        let status = self.workers[at].status;
-        for attempt in waiting {
-            self.worker_later(at, status, 1, Step::Wait(attempt));
-        }
-    }
-
-    /// The wait of an attempt is over.
-    fn goes_on(&mut self, at: usize, attempt: AttemptId) {
-        let (status, calm) = (self.workers[at].status, self.calm);
-        let Some(run) = self.workers[at].runs.get_mut(&attempt).filter(|run| run.waits) else { return };
-        run.waits = false;
-        if calm {
-            run.report = passed(attempt);
-        }
-        self.tally.add("workers", "continued after a wait");
-        let in_ms = self.roll(&[33, attempt.job.get(), u64::from(attempt.claim)]).below(800);
-        self.worker_later(at, status, in_ms, Step::Report(attempt));
     }
 
     /// A cancel is obeyed immediately or never.
@@ -500,12 +475,16 @@ impl Sim {
             (Purpose::Renew | Purpose::Vacancy | Purpose::Credit, Err(Rejected::NoSuchSession)) => {
                 self.unlink(at, 50);
             }
-            (Purpose::Wait(attempt), Ok(Answer::Waited(Waited { over: true, .. }))) => {
-                self.goes_on(at, attempt);
+            (Purpose::Wait(attempt), Ok(Answer::Waited(Waited { over: true, jobs }))) => {
+                self.goes_on(at, attempt, &jobs);
             }
+            (Purpose::Call(attempt), Ok(Answer::Submitted(made))) => self.called(at, attempt, &made),
             (Purpose::Accept(attempt), Ok(_)) => self.start_once(at, attempt),
             (
-                Purpose::Word(attempt) | Purpose::Accept(attempt) | Purpose::Wait(attempt),
+                Purpose::Word(attempt)
+                | Purpose::Call(attempt)
+                | Purpose::Accept(attempt)
+                | Purpose::Wait(attempt),
                 Err(Rejected::LeaseLost(_)),
             ) => {
                 self.workers[at].runs.remove(&attempt);

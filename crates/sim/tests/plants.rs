@@ -73,4 +73,6 @@ planted! {
     ground_9_a_job_that_avoids_workers_for_ever => NeverPatient,
     ground_8_a_lease_of_a_session_that_is_ignored => LeaseIgnored,
     ground_8_a_fresh_session_that_is_taken_for_an_old_one => FreshIgnored,
+    ground_7_a_wait_that_is_taken_for_one_for_all_jobs => WaitWidened,
+    ground_7_a_wait_of_which_only_the_first_job_counts => WaitNarrowed,
 }

@@ -113,7 +113,7 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
 
 /// Every kind of request, answer, refusal, effect, outcome and fault that must occur in the runs.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
-    let groups: [(&str, &[&str]); 22] = [
+    let groups: [(&str, &[&str]); 23] = [
         ("credit", &["assigned within it"]),
         (
             "limits",
@@ -232,6 +232,10 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
             ],
         ),
         ("orders", &["started at most once", "stopped for its time", "given up for its time"]),
+        (
+            "waits",
+            &["several jobs in one call", "several at once", "resumed for one of several", "waited again"],
+        ),
         ("ticks", &["made", "passed or joined"]),
         ("windows", &["claimed in the first", "claimed after a missed one"]),
         ("vacancies ended", &["Filled", "TimedOut", "Withdrawn", "Gone"]),

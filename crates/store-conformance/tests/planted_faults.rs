@@ -72,6 +72,10 @@ faults! {
     lost_record_writes: IgnoresRecordRevs, by rule "concurrency::sixty_four_writers_on_sixteen_records_lose_no_write";
     forgotten_record_groups: ForgetsRecordGroups, by rule "records::a_record_belongs_to_a_group" and model;
     pruned_young_records: PrunesYoungRecords, by rule "records::a_prune_takes_old_records_of_its_kind" and model;
+    kept_records: KeepsRemovedRecords, by rule "records::a_removed_record_is_gone" and model;
+    records_of_refused_units: WritesRefusedRecords, by rule "records::a_record_decided_on_another_rev_is_refused" and model;
+    ignored_record_prefix: IgnoresRecordPrefix, by rule "records::records_are_listed_by_prefix_in_pages" and model;
+    ground_4_mixed_successes: MixesSuccesses, by rule "reuse::ground_4_successes_come_in_the_order_asked_with_holes" and model;
     ignored_group_revs: IgnoresGroupRevs, by rule "groups::l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev" and model;
     ignored_joinable: IgnoresJoinable, by rule "groups::a_closed_group_refuses_members" and model;
     ground_3_ignored_group_open: IgnoresGroupOpen, by rule "groups::ground_3_a_cancelled_or_ended_group_refuses_helpers" and model;

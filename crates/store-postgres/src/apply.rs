@@ -20,11 +20,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use jobhall_core::JobId;
 use jobhall_store::{Committed, Done, Excerpt, KeyPlace, News, Unit, key_place, pack};
 
+use crate::connect::wire::{Step, Wire};
 use crate::error::{PgError, damaged};
-use crate::lives::{Lives, key_of};
-use crate::row::number;
-use crate::spec::Specs;
-use crate::wire::{Step, Wire};
+use crate::rows::lives::{Lives, key_of};
+use crate::rows::row::number;
+use crate::rows::spec::Specs;
 use side_rows::SideRows;
 
 pub(crate) use side_rows::{attempts, idempotency_keys, links};

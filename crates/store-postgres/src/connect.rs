@@ -2,6 +2,7 @@
 
 mod listen;
 mod tls;
+pub(crate) mod wire;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::PgError;
 use crate::options::Options;
-use crate::wire::Wire;
+
+use wire::Wire;
 
 /// Time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -140,7 +142,7 @@ mod tests {
     use jobhall_throwaway::Cluster;
 
     use super::*;
-    use crate::wire::Step;
+    use crate::connect::wire::Step;
 
     #[test]
     fn audit_l13_an_unencrypted_connection_to_another_machine_is_found() {

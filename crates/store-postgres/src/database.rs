@@ -14,12 +14,12 @@ use tokio_postgres::Row;
 
 use crate::Postgres;
 use crate::connect::Connector;
+use crate::connect::wire::{Step, Wire};
 use crate::error::{POOLED, PgError, damaged};
 use crate::leadership::{FORGET_MS, LeaderSeen, Node, Term, term_ms};
 use crate::migrations::{self, Migration};
 use crate::options::Options;
-use crate::row::get;
-use crate::wire::{Step, Wire};
+use crate::rows::row::get;
 
 pub use hall_key::{KeyRecord, NewKey};
 

@@ -4,11 +4,11 @@ use jobhall_core::{Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict,
 use jobhall_store::{GroupFilter, GroupPage, Link, Member};
 use tokio_postgres::Row;
 
+use crate::connect::wire::Step;
 use crate::error::{PgError, damaged};
 use crate::reads::{Reads, limit};
-use crate::row::{self, from_json, get, number, to_json};
-use crate::spec;
-use crate::wire::Step;
+use crate::rows::row::{self, from_json, get, number, to_json};
+use crate::rows::spec;
 
 const GROUP_ROW: &str = include_str!("sql/group_row.sql");
 

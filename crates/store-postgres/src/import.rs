@@ -12,12 +12,12 @@ use jobhall_store::{AuditRow, Block, ExportChunk, Holdings, Later, Marks, Settin
 use crate::Database;
 use crate::apply::records;
 use crate::apply::{attempts, idempotency_keys, links};
+use crate::connect::wire::{Step, Wire};
 use crate::error::{PgError, damaged};
 use crate::groups;
-use crate::lives::Lives;
-use crate::row::{get, number, text};
-use crate::spec::Specs;
-use crate::wire::{Step, Wire};
+use crate::rows::lives::Lives;
+use crate::rows::row::{get, number, text};
+use crate::rows::spec::Specs;
 
 /// An import in progress. If it is dropped, nothing remains of it.
 pub struct Import {

@@ -15,11 +15,11 @@ use tokio::sync::{Mutex, watch};
 use tokio_postgres::Row;
 
 use crate::Database;
+use crate::connect::wire::Step;
 use crate::database::{ended, listener};
 use crate::error::{PgError, damaged};
 use crate::reads::limit;
-use crate::row::get;
-use crate::wire::Step;
+use crate::rows::row::get;
 
 const CHANNEL: &str = "jobhall_inbox";
 /// Interval between two polls. The database may not be able to send notifications, a notification may be lost with

@@ -12,9 +12,9 @@ use deadpool_postgres::ClientWrapper;
 use tokio::sync::watch;
 
 use crate::connect::Connector;
+use crate::connect::wire::Step;
 use crate::error::PgError;
 use crate::options::{Fault, Options, Point};
-use crate::wire::Step;
 
 /// Number of renewals between two removals of expired nodes.
 const FORGET_EVERY: u32 = 10;

@@ -14,7 +14,6 @@
 #![forbid(unsafe_code)]
 
 mod apply;
-mod call;
 mod connect;
 mod database;
 mod error;
@@ -22,16 +21,10 @@ mod groups;
 mod import;
 mod inbox;
 mod leadership;
-mod lives;
 mod migrations;
 mod options;
 mod reads;
-mod row;
-mod shapes;
-mod spec;
-mod submitted;
-mod upkeep;
-mod wire;
+mod rows;
 mod writer;
 
 use std::fmt;
@@ -54,11 +47,11 @@ pub use import::Import;
 pub use leadership::{LeaderSeen, Node};
 pub use options::{Fault, Hook, Options, Point};
 
-use call::{Batch, Call, Reply};
 use error::PgError;
 use leadership::Term;
 use reads::Reads;
 use writer::Writer;
+use writer::call::{Batch, Call, Reply};
 
 /// A read in progress.
 type Reading<'r, T> = Pin<Box<dyn Future<Output = Result<T, PgError>> + Send + 'r>>;

@@ -9,9 +9,9 @@ mod tests;
 
 use jobhall_store::StoreError;
 
+use crate::connect::wire::{Step, Wire};
 use crate::error::PgError;
-use crate::row::get;
-use crate::wire::{Step, Wire};
+use crate::rows::row::get;
 
 /// Held while a migration runs: "JOBH".
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1245659720)";

@@ -12,10 +12,10 @@ use jobhall_store::{
 };
 use tokio_postgres::Row;
 
+use crate::connect::wire::{Step, Wire};
 use crate::error::{PgError, damaged};
-use crate::row::{self, get, number};
-use crate::upkeep;
-use crate::wire::{Step, Wire};
+use crate::rows::row::{self, get, number};
+use crate::writer::upkeep;
 
 /// Number of ids scanned for one page of a list.
 const STRETCH: i64 = 100_000;

@@ -11,7 +11,9 @@
 //! ```
 
 mod ahead;
+pub(crate) mod call;
 mod transaction;
+pub(crate) mod upkeep;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,12 +22,12 @@ use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned};
 use tokio::sync::mpsc;
 
 use crate::apply::Numbers;
-use crate::call::{Batch, Call};
 use crate::connect::Connector;
 use crate::error::PgError;
 use crate::leadership::Term;
 use crate::options::Options;
 use ahead::{AHEAD, Sent, answered};
+use call::{Batch, Call};
 use transaction::Line;
 
 /// The work of one transaction.

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use fixture::{Database, Options, at, id, inserting, queued, take_as, wait};
-use jobhall_core::{Disposition, Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Submitted};
+use jobhall_core::{
+    Disposition, Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Key, RecordKind, Submitted,
+};
 use jobhall_store::{
-    AuditEntry, Conflict, GroupFilter, GroupWrite, Holdings, Link, SettingKind, SettingWrite, Store,
-    StoreError, StoredIdempotencyKey, Unit,
+    AuditEntry, Conflict, GroupFilter, GroupWrite, Holdings, Link, RecordFilter, RecordGroup, RecordWrite,
+    SettingKind, SettingWrite, Store, StoreError, StoredIdempotencyKey, Unit,
 };
 use jobhall_store_conformance::{Fixture, model};
 use jobhall_store_sqlite::{Export, Sqlite};
@@ -73,7 +75,7 @@ fn group(n: u64, end: bool) -> GroupWrite {
     let group = Group {
         id: GroupId::of(id(n)),
         rev: 1,
-        name: Some(jobhall_core::Key::new("night run").unwrap()),
+        name: Some(Key::new("night run").unwrap()),
         owner: Some(jobhall_core::Owner::new("anna").unwrap()),
         tags: vec![jobhall_core::Tag::new("slow").unwrap()].into(),
         retry_of: None,
@@ -104,6 +106,25 @@ fn act(n: u64) -> AuditEntry {
     AuditEntry { at: at(7), who: text("who"), act: text("act"), subject: text("on"), detail: text("é") }
 }
 
+fn kind(name: &str) -> RecordKind {
+    RecordKind::new(name).unwrap()
+}
+
+fn record(key: &str, expected: u32, group: Option<GroupId>, value: &str) -> RecordWrite {
+    let (key, value) = (Key::new(key).unwrap(), Some(value.to_owned()));
+    RecordWrite { kind: kind("build.build"), key, expected, at: at(6), group: RecordGroup::Set(group), value }
+}
+
+/// Records with and without a group, of which one was changed.
+fn add_records(store: &Sqlite, group: GroupId) {
+    let large = format!("\"{}\"", "é".repeat(1 << 20));
+    let records = vec![record("a/é", 0, Some(group), "{\"x\":1}"), record("b", 0, None, &large)];
+    let changed = vec![record("a/é", 1, Some(group), "{\"x\": 2}")];
+    let units = [records, changed].map(|records| Unit { records, ..Unit::default() });
+    let done = wait(store.commit(units.into())).unwrap();
+    assert!(done.results.iter().all(Result::is_ok), "{:?}", done.results);
+}
+
 /// Groups, members, links, idempotency keys, audit entries and settings; and an open id block.
 fn add_company(store: &Sqlite) {
     let first = wait(store.take_block(100)).unwrap().first.get();
@@ -125,6 +146,7 @@ fn add_company(store: &Sqlite) {
     };
     let done = wait(store.commit(vec![unit])).unwrap();
     assert!(done.results[0].is_ok(), "{:?}", done.results);
+    add_records(store, GroupId::of(id(first)));
 }
 
 fn assert_alike(one: &dyn Store, other: &dyn Store, last: u64) {
@@ -145,6 +167,9 @@ fn assert_alike(one: &dyn Store, other: &dyn Store, last: u64) {
         links(None, ALL),
         audit(None, ALL)
     );
+    for name in ["q.pin", "q.source", "build.build"] {
+        alike!(record_page(RecordFilter::of(kind(name)), None, ALL));
+    }
     for &n in &ids {
         alike!(attempts(n, 0, ALL), members(GroupId::of(n), None, ALL));
     }
@@ -179,6 +204,7 @@ fn whatever_a_hall_holds_arrives_as_it_was() {
         let (before, after) = (sqlite(&path), take_as(&database, "one"));
         let last = last_id(&before);
         assert!(held.jobs > 5 && held.links >= 3 && held.groups >= 2 && held.acts >= 3, "{held}");
+        assert!(held.records >= 2, "{held}");
         assert_alike(&before, &after, last);
         let known = Unit { idempotency_key: Some(idempotency_key(last - 97)), ..Unit::default() };
         let answer = wait(after.commit(vec![known])).unwrap().results.remove(0).unwrap_err();

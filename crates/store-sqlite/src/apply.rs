@@ -22,10 +22,10 @@ use jobhall_store::{
 use rusqlite::Statement;
 
 use crate::error::{SqlError, damaged};
-use crate::row;
-use crate::spec;
+use crate::rows::row;
+use crate::rows::spec;
+use crate::rows::submitted;
 use crate::statements::Writes;
-use crate::submitted;
 
 /// Executes a statement without parameters.
 pub(crate) fn run(statement: &mut Statement<'_>) -> Result<usize, SqlError> {

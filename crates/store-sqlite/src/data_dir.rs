@@ -1,6 +1,9 @@
 //! Checks of the file before SQLite opens it: a suitable file system, no symbolic link, private permissions, an
 //! exclusive lock.
 
+pub(crate) mod file_system;
+pub(crate) mod moved;
+
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -9,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 use jobhall_store::StoreError;
 
-use crate::file_system;
 use crate::options::Options;
 
 /// A data file that only this process may use while this value exists.
@@ -72,13 +74,16 @@ fn refuse_file_system(path: &Path, options: &Options) -> Result<(), StoreError> 
     }
 }
 
+/// The end of the error if another process has the store open.
+pub const LOCKED: &str = "another server has this store open";
+
 fn lock(path: &Path) -> Result<File, StoreError> {
     let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
     let file = opened.map_err(|error| failed("open", path, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            Err(StoreError::new(format!("{} is locked: another server has this store open", path.display())))
+            Err(StoreError::new(format!("{} is locked: {LOCKED}", path.display())))
         }
         Err(TryLockError::Error(error)) => Err(failed("lock", path, &error)),
     }

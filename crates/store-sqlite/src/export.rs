@@ -12,15 +12,15 @@ use rusqlite::config::DbConfig;
 
 use crate::apply::records;
 use crate::data_dir::DataDir;
+use crate::data_dir::moved;
 use crate::database::{failed, open_reader};
 use crate::error::SqlError;
 use crate::migrations;
-use crate::moved;
 use crate::options::Options;
 use crate::reads::limit;
-use crate::row;
+use crate::rows::row;
+use crate::rows::submitted;
 use crate::statements::{Reads, sql};
-use crate::submitted;
 
 /// Maximum number of rows in one chunk.
 const ROWS: usize = 1_000;

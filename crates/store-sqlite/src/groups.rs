@@ -7,8 +7,8 @@ use rusqlite::{Row, Statement};
 use crate::apply::run;
 use crate::error::{SqlError, damaged};
 use crate::reads::limit;
-use crate::row::{self, from_json, to_json};
-use crate::spec;
+use crate::rows::row::{self, from_json, to_json};
+use crate::rows::spec;
 use crate::statements::{Reads, Writes};
 
 /// What the checks of a unit ask about a group.

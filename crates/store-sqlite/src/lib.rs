@@ -12,24 +12,17 @@
 #![forbid(unsafe_code)]
 
 mod apply;
-mod call;
 mod data_dir;
 mod database;
 mod error;
 mod export;
-mod file_system;
 mod groups;
 mod migrations;
-mod moved;
 mod options;
 mod readers;
 mod reads;
-mod row;
-mod spec;
+mod rows;
 mod statements;
-mod stats;
-mod submitted;
-mod upkeep;
 mod writer;
 
 use std::path::Path;
@@ -45,13 +38,14 @@ use jobhall_store::{
 };
 use tokio::sync::oneshot;
 
+pub use data_dir::LOCKED;
 pub use export::Export;
 pub use options::{Fault, Hook, Options, Point};
-pub use stats::Stats;
+pub use writer::stats::Stats;
 
-use call::Call;
 use data_dir::DataDir;
 use readers::Readers;
+use writer::call::Call;
 use writer::{Shared, Task};
 
 /// A store in one file. Dropping it lets all waiting calls finish, then closes the file; this takes a moment.
@@ -71,7 +65,7 @@ impl Sqlite {
     /// moved is refused.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Sqlite, StoreError> {
         let place = DataDir::take(path.as_ref(), &options)?;
-        moved::refuse(&place.path)?;
+        data_dir::moved::refuse(&place.path)?;
         let conn = database::open_writer(&place.path, migrations::ALL, &mut || ())?;
         let readers = Readers::start(&place.path, &options)?;
         let shared = Arc::new(Shared::default());

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::file_system;
+use crate::data_dir::file_system;
 
 /// A point of the writer at which a test may observe, wait or inject a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

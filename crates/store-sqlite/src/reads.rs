@@ -13,9 +13,9 @@ use rusqlite::Statement;
 
 use crate::apply::success;
 use crate::error::{SqlError, damaged};
-use crate::row;
+use crate::rows::row;
 use crate::statements::Reads;
-use crate::upkeep::{self, FEED_PRUNED_TO};
+use crate::writer::upkeep::{self, FEED_PRUNED_TO};
 
 /// Number of ids scanned for one page of a list.
 const STRETCH: i64 = 100_000;

@@ -14,6 +14,10 @@
 //! After a failed sync the kernel may have dropped the dirty pages, and a retry could acknowledge data that is not
 //! on disk. The writer therefore stops, and a restart reads what is on disk.
 
+pub(crate) mod call;
+pub(crate) mod stats;
+pub(crate) mod upkeep;
+
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -25,11 +29,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ffi};
 
 use crate::apply::run;
-use crate::call::{Answer, Call};
 use crate::error::SqlError;
 use crate::options::{Fault, Hook, Options, Point};
 use crate::statements::Writes;
-use crate::stats::{Counters, add};
+
+use call::{Answer, Call};
+use stats::{Counters, add};
 
 /// Number of pages after which the write-ahead log is copied into the file. Measured with batches of 1,000 jobs: the
 /// 99th percentile of a commit is 6–12 ms with 1,000 pages, 4–24 ms with 4,000, 21–41 ms with 10,000.

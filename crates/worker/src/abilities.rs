@@ -7,10 +7,16 @@ use std::thread::available_parallelism;
 use jobhall_core::needs::{Abilities, SelectorError};
 use jobhall_protocol::{Ability, WorkerFile};
 
+use crate::attempt::filter::PREFIX;
+use crate::attempt::filters::Filters;
+
 /// The abilities of this machine and of this file as text; if both define one, the file's is used.
-pub fn abilities(file: &WorkerFile) -> Result<String, SelectorError> {
+pub fn abilities(file: &WorkerFile, filters: &Filters) -> Result<String, SelectorError> {
     let mut known = detected();
     known.extend(file.abilities.iter().map(|(name, value)| (name.clone(), value.clone())));
+    if !filters.is_empty() {
+        known.insert("commands".to_owned(), Ability::List(filters.abilities()));
+    }
     let terms: Vec<_> = known.iter().filter_map(|(name, value)| term(name, value)).collect();
     Abilities::parse(&terms.join(", ")).map(|abilities| abilities.to_string())
 }
@@ -67,9 +73,10 @@ fn quoted(word: &str) -> String {
 
 /// The types of jobs that a worker with this file runs.
 #[must_use]
-pub fn types(file: &WorkerFile) -> Vec<&str> {
-    let allowed = file.allow.iter().map(|allow| allow.job_type());
-    file.types.keys().map(String::as_str).chain(allowed).collect()
+pub fn types(file: &WorkerFile) -> Vec<String> {
+    let allowed = file.allow.iter().map(|allow| allow.job_type().to_owned());
+    let commands = file.commands.keys().map(|name| format!("{PREFIX}{name}"));
+    file.types.keys().cloned().chain(allowed).chain(commands).collect()
 }
 
 /// The jobs that this worker accepts: those of its types, and those that it allows.
@@ -98,7 +105,7 @@ mod tests {
         ] {
             file.abilities.insert(name.to_owned(), value);
         }
-        let text = abilities(&file).unwrap();
+        let text = abilities(&file, &Filters::default()).unwrap();
         let parsed = Abilities::parse(&text).unwrap();
         for needs in
             ["gpu>=2", "spot", "!slow", "lang=rust", "lang=\"c++\"", "os=\"plan 9\"", "cpus>=1", "mem_gb>=0"]
@@ -112,6 +119,6 @@ mod tests {
     fn a_wrong_ability_is_refused_with_its_place() {
         let mut file = WorkerFile::default();
         file.abilities.insert("GPU".to_owned(), Ability::Number(1));
-        assert!(abilities(&file).unwrap_err().to_string().contains("column"));
+        assert!(abilities(&file, &Filters::default()).unwrap_err().to_string().contains("column"));
     }
 }

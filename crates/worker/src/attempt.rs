@@ -1,8 +1,13 @@
 //! The executor of commands: one attempt from its assignment to its outcome. It runs the command, forwards its output
 //! and obeys cancels.
 
+mod artifacts;
 pub(crate) mod contract;
+pub(crate) mod files;
+pub(crate) mod filter;
+pub(crate) mod filters;
 mod inputs;
+mod result;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +17,13 @@ use jobhall_core::{AttemptId, LeaseId};
 use jobhall_protocol::{AssignedJob, Keep, LogStream, Outcome, OutcomeReport, ToServer, WorkerFile};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::artifacts::Uploads;
-use crate::ended::{Chunk, Ended, Stream};
+use self::artifacts::Uploads;
 use crate::executor::reporter::{AGAIN, Order, Reporter, broken, is_passing};
 use crate::executor::{Assignment, Executor};
-use crate::running::Running;
+use crate::offers::Offers;
 use crate::slots::Slot;
+use crate::slots::ended::{Chunk, Ended, Stream};
+use crate::slots::running::Running;
 use crate::slots::setup::JobUser;
 use crate::workspace::{Workspace, Workspaces};
 
@@ -30,13 +36,13 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Runs the commands of a worker file, and of clients if that is allowed.
 pub(crate) struct CommandExecutor {
     client: Client,
-    file: Arc<WorkerFile>,
+    offers: Offers,
     workspaces: Workspaces,
 }
 
 impl CommandExecutor {
-    pub fn new(client: Client, file: Arc<WorkerFile>) -> CommandExecutor {
-        CommandExecutor { client, file, workspaces: Workspaces::default() }
+    pub fn new(client: Client, offers: Offers) -> CommandExecutor {
+        CommandExecutor { client, offers, workspaces: Workspaces::default() }
     }
 }
 
@@ -47,9 +53,10 @@ impl Executor for CommandExecutor {
         slot: Slot,
         reporter: Reporter,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let (client, file, workspaces) = (self.client.clone(), self.file.clone(), self.workspaces.clone());
+        let (client, workspaces) = (self.client.clone(), self.workspaces.clone());
+        let (offers, file) = (self.offers.clone(), self.offers.now().file.clone());
         let Assignment { attempt, lease, token, job } = assignment;
-        Attempt { client, file, attempt, lease, token, job, workspaces, reporter }.run(slot)
+        Attempt { client, file, offers, attempt, lease, token, job, workspaces, reporter }.run(slot)
     }
 }
 
@@ -57,6 +64,7 @@ impl Executor for CommandExecutor {
 struct Attempt {
     client: Client,
     file: Arc<WorkerFile>,
+    offers: Offers,
     attempt: AttemptId,
     lease: LeaseId,
     token: String,
@@ -87,6 +95,13 @@ impl Attempt {
             Ok(left) => left,
             Err(error) => return Some(broken("no_scratch", &error)),
         };
+        if filter::is_node(&self.job) {
+            let report = self.run_node(slot, &left, gathered).await;
+            if let Some(report) = &report {
+                self.keep_if_failed(&mut left, report, gathered).await;
+            }
+            return report;
+        }
         let command = match contract::command(&self.job, &self.file, user.as_ref()) {
             Ok(command) => command,
             Err(failure) => return Some(contract::report(Outcome::Failed, Some(failure))),

@@ -42,30 +42,27 @@
 #![forbid(unsafe_code)]
 
 mod abilities;
-mod artifacts;
 mod attempt;
-mod command;
-mod ended;
 mod executor;
-mod in_flight;
-mod link;
-mod outbox;
-mod result;
-mod running;
+mod offers;
 mod session_loop;
 mod slots;
 pub mod supervisor;
+mod watch;
 mod wire;
 mod worker;
 mod workspace;
 
 pub use abilities::{abilities, cpus, host_name, types};
-pub use command::{
+pub use attempt::files::{differing, machine};
+pub use attempt::filters::Filters;
+pub use slots::command::{
     Command, DEFAULT_PATH, Environment, INHERITED, LEFTOVER_GRACE, MOST_STDIN, MOST_WORDS, OUTPUT_LIMIT,
     Refused, Stdin, Stdout,
 };
-pub use ended::{Chunk, Ended, Status, Stream};
-pub use running::{Running, Said, Stopper};
+pub use slots::ended::{Chunk, Ended, Status, Stream};
+pub use slots::running::{Running, Said, Stopper};
 pub use slots::setup::{Hidden, JobUser, Setup};
 pub use slots::{Options, RunError, Slot, Slots};
+pub use watch::Reread;
 pub use worker::{Connected, Shutdown, Until, WorkerError, WorkerOptions, run};

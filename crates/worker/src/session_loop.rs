@@ -1,6 +1,10 @@
 //! The session loop: one session with the server grants credit for free slots, receives assignments, which an executor
 //! runs, and renews all leases. If the connection breaks, the loop reconnects and names the attempts it still has.
 
+mod in_flight;
+pub(crate) mod link;
+mod offering;
+pub(crate) mod outbox;
 mod term;
 mod way;
 
@@ -9,18 +13,20 @@ use std::time::Duration;
 
 use jobhall_client::{Backoff, Client, ClientError, Session};
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{AttemptRef, Code, Hello, ToServer, ToWorker, Welcome};
+use jobhall_protocol::{AttemptRef, Code, Hello, ToServer, ToWorker, Welcome, Word};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use crate::executor::reporter::{Begun, Order, Reporter, broken};
 use crate::executor::{Assignment, Executor};
-use crate::in_flight::{InFlight, start};
-use crate::link::Link;
-use crate::outbox::{OutboundMessage, Outbox};
+use crate::offers::Offers;
 use crate::slots::Slots;
 use crate::worker::{Connected, Shutdown, Until};
+use in_flight::{InFlight, start};
+use link::Link;
+use offering::{CannotReplace, Offering};
+use outbox::{OutboundMessage, Outbox};
 use term::Term;
 use way::{News, Way};
 
@@ -66,8 +72,9 @@ pub(crate) struct LoopOptions<E> {
     pub slots: Slots,
     /// Maximum number of attempts that run at once.
     pub count: u64,
-    /// The first message of each session; the attempts are added.
+    /// The first message of each session; the offer and the attempts are added.
     pub hello: Hello,
+    pub offers: Offers,
     /// The configured name.
     pub named: Option<String>,
     pub until: Until,
@@ -81,6 +88,7 @@ pub(crate) struct SessionLoop<E> {
     slots: Slots,
     count: u64,
     hello: Hello,
+    offering: Offering,
     /// The configured name, until it was compared with the name that the server uses.
     named: Option<String>,
     in_flight: InFlight,
@@ -114,7 +122,7 @@ pub(crate) struct SessionLoop<E> {
 
 impl<E: Executor> SessionLoop<E> {
     pub fn new(options: LoopOptions<E>) -> SessionLoop<E> {
-        let LoopOptions { client, executor, slots, count, hello, named, until, connected } = options;
+        let LoopOptions { client, executor, slots, count, hello, offers, named, until, connected } = options;
         let (to_loop, outbound) = mpsc::channel(OUTBOUND);
         SessionLoop {
             client,
@@ -122,6 +130,7 @@ impl<E: Executor> SessionLoop<E> {
             slots,
             count,
             hello,
+            offering: Offering::new(offers),
             named,
             in_flight: InFlight::default(),
             brought: Vec::new(),
@@ -164,6 +173,7 @@ impl<E: Executor> SessionLoop<E> {
                     }
                 }
                 news = self.way.next() => self.hear(news),
+                () = self.offering.changed() => self.offer(),
                 Some(message) = self.outbound.recv() => self.send(message),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 () = sleep_until(self.term.next()) => self.beat(ending),
@@ -237,7 +247,7 @@ impl<E: Executor> SessionLoop<E> {
     fn connect(&mut self) {
         // Until the first session begins, nothing of an earlier process is continued.
         let (attempts, fresh) = (self.in_flight.list(), self.connected.is_some());
-        let hello = Hello { attempts, fresh, ..self.hello.clone() };
+        let hello = self.offering.hello(Hello { attempts, fresh, ..self.hello.clone() });
         self.brought = hello.attempts.clone();
         let client = self.client.clone();
         let connecting = Box::pin(async move { client.session(hello).await });
@@ -256,7 +266,7 @@ impl<E: Executor> SessionLoop<E> {
     }
 
     fn welcomed(&mut self, session: Session, since: Instant) {
-        let Welcome { worker, lease_ms, kept, lost, .. } = session.welcome.clone();
+        let Welcome { worker, lease_ms, kept, lost, features, .. } = session.welcome.clone();
         self.name_taken = None;
         if let Some(connected) = self.connected.take() {
             connected(&worker);
@@ -279,6 +289,19 @@ impl<E: Executor> SessionLoop<E> {
         (self.heard, self.said) = (0, None);
         self.in_flight.starts().into_iter().for_each(|message| self.say(message));
         self.in_flight.unanswered().into_iter().for_each(|message| self.say(message));
+        self.offering.welcomed(&features);
+        self.offer();
+    }
+
+    /// Replaces what the session offers, if that has changed. Running attempts go on.
+    fn offer(&mut self) {
+        if !matches!(self.way, Way::Open(_)) {
+            return;
+        }
+        match self.offering.next() {
+            Ok(message) => message.into_iter().for_each(|message| self.say(message)),
+            Err(CannotReplace) => self.away("the worker offers something else, for which it connects again"),
+        }
     }
 
     /// The server has renewed the lease of an attempt that was stopped after the hello was sent. That lease must end:
@@ -309,7 +332,11 @@ impl<E: Executor> SessionLoop<E> {
             ToWorker::Renewed {} => self.term.renewed(),
             ToWorker::Drain {} => tracing::info!("the server is stopping"),
             ToWorker::Finish {} => self.drain(),
+            ToWorker::AbilitiesSet {} => self.offering.answered(true),
             ToWorker::Refused { to, attempt: None, detail, .. } => {
+                if to == Word::Abilities {
+                    self.offering.answered(false);
+                }
                 tracing::warn!(?to, detail, "the server refused a message");
             }
             about_one => self.in_flight.hear(about_one),

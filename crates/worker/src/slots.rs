@@ -1,6 +1,9 @@
 //! The slots of a worker: a limited number of concurrent commands, each in a pair of processes that the next
 //! command reuses.
 
+pub(crate) mod command;
+pub(crate) mod ended;
+pub(crate) mod running;
 pub(crate) mod setup;
 
 use std::collections::HashSet;
@@ -19,9 +22,9 @@ use tokio::process::{Child, Command as Program};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
+use self::command::{Command, Environment, Refused};
+use self::running::Running;
 use self::setup::{Covered, Hidden, JobUser, Setup};
-use crate::command::{Command, Environment, Refused};
-use crate::running::Running;
 use crate::supervisor::{FAILED, MONITOR, PROBE, group, tree};
 use crate::wire::{Frames, Order};
 
@@ -204,6 +207,11 @@ impl Slot {
     /// Whom commands run as, if not as the worker.
     pub(crate) fn user(&self) -> Option<JobUser> {
         self.pool.options.setup.user.clone()
+    }
+
+    /// The same slot for one of several commands that run one after the other; the place stays taken by this one.
+    pub(crate) fn part(&self) -> Slot {
+        Slot { pool: self.pool.clone(), _place: None }
     }
 
     /// Sends a command to the slot. Its end reports whether it could be started.

@@ -8,8 +8,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::command::{Command, Environment, MOST_STDIN, MOST_WORDS, Stdin, Stdout};
-use crate::ended::{Chunk, Ended, Status, Stream};
+use crate::slots::command::{Command, Environment, MOST_STDIN, MOST_WORDS, Stdin, Stdout};
+use crate::slots::ended::{Chunk, Ended, Status, Stream};
 
 /// Maximum size of output in one frame.
 pub(crate) const MOST_CHUNK: usize = 64 << 10;

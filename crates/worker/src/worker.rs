@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use jobhall_client::{Client, ClientError};
 use jobhall_core::needs::SelectorError;
-use jobhall_protocol::{FEATURE_FINISH, Hello, WorkerFile};
+use jobhall_protocol::{FEATURE_ABILITIES, FEATURE_FINISH, Hello, WorkerFile};
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::abilities::{abilities, accepts, cpus};
+use crate::abilities::cpus;
 use crate::attempt::CommandExecutor;
-use crate::link::instance;
+use crate::attempt::filters::Filters;
+use crate::offers::{Offer, Offers};
+use crate::session_loop::link::instance;
 use crate::session_loop::{LoopOptions, SessionLoop};
 use crate::slots::Slots;
+use crate::watch::{Reread, Watcher};
 use crate::workspace;
 
 /// The requested kind of shutdown.
@@ -31,6 +34,8 @@ pub struct WorkerOptions {
     pub client: Client,
     /// The configuration of the worker.
     pub file: WorkerFile,
+    /// Reads its types and commands again when the file has changed.
+    pub reread: Option<Reread>,
     pub slots: Slots,
     pub shutdown: watch::Receiver<Shutdown>,
     /// When the worker ends without a shutdown.
@@ -62,20 +67,32 @@ pub enum WorkerError {
     /// The server refused the worker's token.
     #[error(transparent)]
     Refused(ClientError),
+    /// The commands in the worker's file are invalid.
+    #[error("{0}")]
+    Commands(String),
 }
 
 /// Works until shutdown, or until the server refuses the worker's token.
 pub async fn run(options: WorkerOptions) -> Result<(), WorkerError> {
-    let WorkerOptions { client, file, slots, shutdown, until, connected } = options;
+    let WorkerOptions { client, file, reread, slots, shutdown, until, connected } = options;
     let instance = Some(instance());
-    let (abilities, accepts) = (abilities(&file)?, accepts(&file));
-    let features = until.drained.then(|| FEATURE_FINISH.to_owned()).into_iter().collect();
-    let hello = Hello { features, abilities, accepts, instance, ..Hello::default() };
+    let filters = Filters::read(&file).map_err(WorkerError::Commands)?;
+    let finishes = until.drained.then_some(FEATURE_FINISH);
+    let features = [FEATURE_ABILITIES].into_iter().chain(finishes).map(str::to_owned).collect();
+    let hello = Hello { features, instance, ..Hello::default() };
     let named = file.name.clone();
     let count = u64::from(file.slots.unwrap_or_else(cpus).max(1));
     // Beside the work: much may be left.
     tokio::task::spawn_blocking(|| workspace::sweep(&std::env::temp_dir()));
-    let executor = CommandExecutor::new(client.clone(), Arc::new(file));
-    let options = LoopOptions { client, executor, slots, count, hello, named, until, connected };
-    SessionLoop::new(options).run(shutdown).await.map_err(WorkerError::Refused)
+    let offers = Offers::new(Offer::new(1, Arc::new(file), filters)?);
+    let watching = Watcher { client: client.clone(), offers: offers.clone(), reread }.run();
+    let executor = CommandExecutor::new(client.clone(), offers.clone());
+    let options = LoopOptions { client, executor, slots, count, hello, offers, named, until, connected };
+    let working = SessionLoop::new(options).run(shutdown);
+    let (mut working, mut watching) = (std::pin::pin!(working), std::pin::pin!(watching));
+    let ended = tokio::select! {
+        ended = &mut working => ended,
+        () = &mut watching => working.await,
+    };
+    ended.map_err(WorkerError::Refused)
 }

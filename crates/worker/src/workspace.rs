@@ -6,7 +6,7 @@ mod leftover;
 pub(crate) mod outputs;
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
@@ -147,13 +147,29 @@ impl Workspace {
         self.folder.join("inputs.json")
     }
 
-    /// Writes the file with the inputs. Other jobs of the same user can write to the directory, so no link is followed.
+    /// A file beside the directories of the job.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Writes the file with the inputs.
     pub(crate) fn write_inputs(&self, text: &[u8], user: Option<&JobUser>) -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(self.inputs())?;
+        self.write_file(&self.inputs(), text, user)
+    }
+
+    /// Writes a file that the job can read. Other jobs of the same user can write to the directory, so no link is
+    /// followed.
+    pub(crate) fn write_file(&self, path: &Path, text: &[u8], user: Option<&JobUser>) -> io::Result<()> {
+        self.create_file(path, user)?.write_all(text)
+    }
+
+    /// Creates a file that the job can read, to be written by the worker.
+    pub(crate) fn create_file(&self, path: &Path, user: Option<&JobUser>) -> io::Result<File> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(path)?;
         if let Some(user) = user {
             fchown(&file, Some(user.uid), Some(user.gid))?;
         }
-        file.write_all(text)
+        Ok(file)
     }
 
     /// The directory for artifacts.

@@ -4,17 +4,21 @@
 //! later attempt, returns the same job unless that job has failed.
 
 use clap::{Args, ValueEnum};
-use jobhall_client::Client;
+use jobhall_client::{Client, ClientError};
 use jobhall_protocol::{Called, OnDuplicate, SubJob, SubJobState, SubmitJob, Wait};
+use serde_json::value::RawValue;
 
-use crate::commands::job::{check, duplicate, params};
+use crate::commands::job::{Transfer, check, duplicate, params};
 use crate::commands::progress::own_attempt;
+use crate::commands::until_interrupted;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::output::complain;
 use crate::output::human;
+use crate::output::{Format, complain, print_bytes};
 
+/// Maximum size of a result that is part of a JSON document.
+const DOCUMENT_BYTES: usize = 64 << 20;
 /// How long one request waits, in seconds, before it is repeated.
 const WAIT_S: u64 = 30;
 
@@ -138,7 +142,7 @@ pub async fn run(context: &Context, args: &CallArgs) -> Outcome {
                 *job = whole;
             }
         }
-        return tell(context, &jobs);
+        return tell(context, &client, &attempt, jobs).await;
     }
     let called = client.call(&attempt, &args.sub_job()?).await?;
     args.check(context, &called)?;
@@ -147,7 +151,7 @@ pub async fn run(context: &Context, args: &CallArgs) -> Outcome {
         return Ok(Exit::Ok);
     }
     let jobs = wait(&client, &attempt, Some(vec![called.id])).await?;
-    tell(context, &jobs)
+    tell(context, &client, &attempt, jobs).await
 }
 
 async fn wait(client: &Client, attempt: &str, jobs: Option<Vec<u64>>) -> Outcome<Vec<SubJobState>> {
@@ -160,8 +164,19 @@ async fn wait(client: &Client, attempt: &str, jobs: Option<Vec<u64>>) -> Outcome
 }
 
 /// Prints one result per line; errors go to standard error.
-fn tell(context: &Context, jobs: &[SubJobState]) -> Outcome {
-    for job in jobs {
+async fn tell(context: &Context, client: &Client, attempt: &str, mut jobs: Vec<SubJobState>) -> Outcome {
+    let is_plain = context.output.format == Format::Human && context.output.fields.is_empty();
+    for job in &mut jobs {
+        if job.left_out && job.state == "succeeded" {
+            let reader = client.read_sub_job_result(attempt, job.id);
+            let transfer = Transfer::new(context, reader, &<Failure as From<ClientError>>::from);
+            if is_plain {
+                print_result(transfer).await?;
+                continue;
+            }
+            job.result = result_document(transfer, job.id).await?;
+            job.left_out = job.result.is_none();
+        }
         let value = job.result.as_ref().map_or("null", |value| value.get());
         context.output.one(job, || value.to_owned())?;
         if let Some(error) = &job.error {
@@ -171,6 +186,36 @@ fn tell(context: &Context, jobs: &[SubJobState]) -> Outcome {
         }
     }
     Ok(Exit::gravest(jobs.iter().filter_map(|job| Exit::of_end(&job.state, job.outcome.as_deref()))))
+}
+
+/// Prints a result that is an artifact, as it is.
+async fn print_result(mut transfer: Transfer<'_>) -> Outcome<()> {
+    let mut last = b' ';
+    let mut show = |bytes: &[u8]| {
+        last = bytes.last().copied().unwrap_or(last);
+        print_bytes(bytes)
+    };
+    until_interrupted(transfer.copy(&mut show)).await?;
+    if last == b'\n' { Ok(()) } else { print_bytes(b"\n") }
+}
+
+/// A result that is an artifact, as JSON: a text that is no JSON is a string. None if it is no text.
+async fn result_document(mut transfer: Transfer<'_>, id: u64) -> Outcome<Option<Box<RawValue>>> {
+    let mut all = Vec::new();
+    let mut add = |bytes: &[u8]| {
+        all.extend_from_slice(bytes);
+        if all.len() > DOCUMENT_BYTES {
+            let what = format!("the result of job {id} has more than {DOCUMENT_BYTES} bytes");
+            return Err(
+                Failure::new(Exit::Unexpected, what).fix("print it without --json, --jsonl and --fields")
+            );
+        }
+        Ok(())
+    };
+    until_interrupted(transfer.copy(&mut add)).await?;
+    let Ok(text) = String::from_utf8(all) else { return Ok(None) };
+    let document = serde_json::from_str(&text).or_else(|_| serde_json::value::to_raw_value(&text));
+    document.map(Some).map_err(|error| Failure::new(Exit::Unexpected, error.to_string()))
 }
 
 #[cfg(test)]

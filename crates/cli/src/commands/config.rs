@@ -83,6 +83,8 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
         optional("database_pooled", &settings.database_pooled),
         optional("advertise", &settings.advertise),
         optional("key_file", &settings.key_file),
+        optional("cache_size", &settings.cache_size),
+        optional("cache_values", &settings.cache_values),
     ];
     context.output.list(&lines, || table(&lines, args.origin))?;
     Ok(Exit::Ok)

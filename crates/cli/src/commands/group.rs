@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jobhall_client::{Client, ClientError};
-use jobhall_protocol::{CancelGroup, Code, CreateGroup, Group, Span};
+use jobhall_protocol::{CancelGroup, Code, CreateGroup, Group, Span, Submitted};
 
 use crate::commands::job::{Duplicate, batches, duplicate, random_key};
 use crate::commands::until_interrupted;
@@ -160,14 +160,33 @@ async fn create(context: &Context, client: &Client, args: &CreateArgs) -> Outcom
         jobs.iter_mut().for_each(|job| job.group = Some(group.id));
         let submitted = batches::submit(context, client, jobs, &key).await?;
         refused = duplicate::check_many(context, &implicit, &submitted).err();
-        group = if args.open { client.group(group.id).await? } else { client.close_group(group.id).await? };
+        let is_member = |one: &Submitted| ["created", "superseding"].contains(&one.disposition.as_str());
+        let is_empty = !submitted.iter().any(is_member);
+        group = if refused.is_some() && is_empty {
+            drop_empty(client, group.id).await?
+        } else if args.open {
+            client.group(group.id).await?
+        } else {
+            client.close_group(group.id).await?
+        };
     }
     if args.wait && refused.is_none() {
         context.output.say(&format!("group {} created", group.id));
         return wait(context, client, group.id, None).await;
     }
-    context.output.one(&group, || format!("group {} created", group.id))?;
+    let state = if group.state == "cancelled" { "cancelled: no job of it was submitted" } else { "created" };
+    context.output.one(&group, || format!("group {} {state}", group.id))?;
     refused.map_or(Ok(Exit::Ok), Err)
+}
+
+/// Cancels a group of which every job was refused: closed, it would count as succeeded.
+async fn drop_empty(client: &Client, id: u64) -> Outcome<Group> {
+    let error = jobhall_protocol::Failure {
+        reason: "no_jobs".to_owned(),
+        explanation: "pending jobs have the keys of all its jobs".to_owned(),
+        data: None,
+    };
+    Ok(client.cancel_group(id, &CancelGroup { error: Some(error), fails: false }).await?)
 }
 
 async fn list(

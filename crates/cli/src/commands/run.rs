@@ -1,8 +1,10 @@
 //! `jobhall run`: runs a command as a job, with its output and exit code here.
 
+use std::convert::Infallible;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use jobhall_client::{Client, ClientError};
@@ -17,8 +19,15 @@ use crate::failure::{Failure, Outcome};
 use crate::listen::ListenArgs;
 use crate::local_worker::LocalWorker;
 use crate::output::human;
+use crate::output::table::clean;
 use crate::server::OpenServer;
 use crate::settings::{Origin, is_loopback};
+
+/// How long a job may wait before the command says why.
+const MOMENT: Duration = Duration::from_secs(2);
+
+/// The states of a job that no worker has.
+const WAITING: [&str; 4] = ["queued", "scheduled", "blocked", "retrying"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -178,9 +187,24 @@ pub async fn on_server(context: &Context, client: &Client, args: &RunArgs, here:
     let mut printer = Printer::apart(&context.output);
     let job = tokio::select! {
         job = follow_job(client, id, None, &mut printer) => job.map_err(|failure| lost(id, failure))?,
+        never = say_why_it_waits(context, client, id) => match never {},
         () = interrupted() => return stop(context, client, id).await,
     };
     Ok(verdict(context, &job))
+}
+
+/// After a moment without a start, says once why the job waits. Does not return.
+async fn say_why_it_waits(context: &Context, client: &Client, id: u64) -> Infallible {
+    tokio::time::sleep(MOMENT).await;
+    // Without an answer there is nothing to say: following the job tells what is wrong.
+    if let Ok(explanation) = client.explain(id).await
+        && let Some(reason) = explanation.reasons.first()
+        && WAITING.contains(&explanation.state.as_str())
+    {
+        let fix = reason.fix.as_ref().map(|fix| format!("\n  fix: {}", clean(fix))).unwrap_or_default();
+        context.output.say(&format!("job {id} waits: {}{fix}", clean(&reason.text)));
+    }
+    std::future::pending().await
 }
 
 /// Waits for the job that runs the command after the job that has the key; none after Ctrl-C.

@@ -7,6 +7,7 @@ use jobhall_client::{Client, Versioned};
 use jobhall_protocol::{Code, Schedule, SetSchedule, Tick};
 use serde::Serialize;
 
+use crate::commands::job::random_key;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -96,7 +97,8 @@ pub async fn run(context: &Context, command: &ScheduleCommand) -> Outcome {
         ScheduleCommand::Pause { name } => pause(context, &client, name, true).await?,
         ScheduleCommand::Resume { name } => pause(context, &client, name, false).await?,
         ScheduleCommand::Run { name } => {
-            let made = known(&client, name, client.run_schedule(name).await).await?;
+            let made = client.run_schedule(name, Some(&random_key())).await;
+            let made = known(&client, name, made).await?;
             context.output.one(&made, || format!("job {} {}", made.id, made.disposition))?;
         }
         ScheduleCommand::Next { name, count } => {

@@ -33,14 +33,15 @@ pub struct UpArgs {
     /// Maximum number of concurrent jobs [default: number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: Option<u32>,
-    /// Worker file of the worker on this machine: slots, abilities, commands of types
+    /// Worker file of the worker on this machine: slots, abilities, commands [default: the types and commands of
+    /// .jobhall.toml in this directory, or above it in this repository]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Run any command that a client submits (type `exec`) on this machine, as the user of this server [default: only
     /// if the server listens on loopback, or if the worker file allows it]
     #[arg(long, overrides_with = "no_exec")]
     pub exec: bool,
-    /// Run no commands of clients on this machine: no local worker is started, unless --config has types
+    /// Run no commands of clients on this machine: no local worker is started, unless the worker file has types
     #[arg(long, overrides_with = "exec")]
     pub no_exec: bool,
     /// Give the worker on this machine the ability `main=1`
@@ -65,12 +66,12 @@ impl UpArgs {
     /// What the local worker is used for. A file with nothing to run is an error; without a file there is no worker
     /// then.
     fn work(&self, listen: &ListenArgs) -> Outcome<Work> {
-        let Some(path) = &self.config else {
+        let Some((path, mut file)) = self.worker_file()? else {
             let runs_exec = self.runs_exec(listen, &WorkerFile::default());
             return Ok(Work { config: None, runs_exec, types: String::new() });
         };
+        let path = path.as_path();
         let config = std::path::absolute(path).map_err(|error| unreadable(path).why(error.to_string()))?;
-        let mut file = worker_file::read(path)?;
         if file.name.is_some() {
             let why = "name: the worker of `jobhall up` has the name that its server gives it";
             return Err(unreadable(path).why(why).fix("remove the line"));
@@ -84,6 +85,17 @@ impl UpArgs {
         let types =
             worker_file::runs(&file).map_err(|failure| failure.while_doing(&path.display().to_string()))?;
         Ok(Work { config: Some(config), runs_exec, types })
+    }
+
+    /// The worker file that was given, or else that of the repository, if it serves anything.
+    fn worker_file(&self) -> Outcome<Option<(PathBuf, WorkerFile)>> {
+        if let Some(path) = &self.config {
+            return Ok(Some((path.clone(), worker_file::read(path)?)));
+        }
+        let here = std::env::current_dir().ok();
+        let Some(path) = here.and_then(|here| worker_file::project::find(&here)) else { return Ok(None) };
+        let file = worker_file::read(&path)?;
+        Ok(worker_file::project::serves(&file).then_some((path, file)))
     }
 }
 
@@ -109,8 +121,12 @@ impl Work {
 
     /// What is printed about it at the start.
     fn text(&self) -> String {
-        let types = match self.config {
-            Some(_) => format!("\nthe worker on this machine runs jobs of these types: {}", self.types),
+        let types = match &self.config {
+            Some(path) => format!(
+                "\nthe worker on this machine serves {}: it runs jobs of these types: {}",
+                path.display(),
+                self.types
+            ),
             None => String::new(),
         };
         let exec = match (self.runs_exec, &self.config) {

@@ -1,5 +1,6 @@
 //! `jobhall worker`: runs jobs of a hall.
 
+use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -110,7 +111,9 @@ async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
     let until = Until { once: args.once, idle, drained: !args.with_stdin };
     let connected = start_line(context, args, StartLine { types, slots, exposed })?;
     let slots = Slots::new(options);
-    let work = jobhall_worker::run(WorkerOptions { client, file, slots, shutdown: told, until, connected });
+    let reread = args.config.clone().map(worker_file::reread);
+    let options = WorkerOptions { client, file, reread, slots, shutdown: told, until, connected };
+    let work = jobhall_worker::run(options);
     let mut work = std::pin::pin!(work);
     let mut alone = std::pin::pin!(stdin_ended(args.with_stdin));
     let mut left = false;
@@ -174,8 +177,26 @@ fn exposed_text(why: &str) -> String {
 }
 
 fn hidden_paths(paths: impl IntoIterator<Item = PathBuf>) -> Outcome<Hidden> {
-    Hidden::new(paths)
+    let used = [std::env::temp_dir().canonicalize(), std::env::current_dir()];
+    let used = used.into_iter().filter_map(Result::ok).chain(std::env::home_dir()).collect::<Vec<_>>();
+    Hidden::new(with_directories(paths, &used))
         .map_err(|error| Failure::usage("failed to find what jobs must not read").why(error.to_string()))
+}
+
+/// These paths; instead of a file, its directory if everything in it is to be hidden. A file that replaces a hidden one
+/// while a job runs is then hidden from that job too. Jobs need the directories in `used`.
+fn with_directories(paths: impl IntoIterator<Item = PathBuf>, used: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let paths: BTreeSet<PathBuf> =
+        paths.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
+    let whole = |path: &Path| {
+        let directory = path.parent().filter(|_| path.is_file())?;
+        let entries = std::fs::read_dir(directory).ok()?;
+        let mut entries = entries.map(|entry| entry.map(|entry| entry.path()));
+        let is_whole = entries.all(|entry| entry.is_ok_and(|entry| paths.contains(&entry)));
+        let is_used = used.iter().any(|used| used.starts_with(directory));
+        (is_whole && !is_used).then(|| directory.to_owned())
+    };
+    paths.iter().map(|path| whole(path).unwrap_or_else(|| path.clone())).collect()
 }
 
 /// The options of the slots and, if jobs cannot be kept from the secrets of server and worker, why.
@@ -220,6 +241,7 @@ fn failed(error: WorkerError) -> Failure {
         WorkerError::Abilities(error) => {
             Failure::usage("failed to read the worker's abilities").why(error.to_string())
         }
+        WorkerError::Commands(why) => Failure::usage("failed to read the worker's commands").why(why),
         WorkerError::Refused(error) if error.code() == Some(Code::Unauthorized) => Failure::new(
             Exit::Auth,
             "the server refused this worker's token (unknown, expired or revoked)",

@@ -7,7 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use crate::database::Database;
 use crate::failure::{Failure, Outcome};
-use crate::{hosts, suggest};
+use crate::worker_file::project;
+use crate::{hosts, listen, suggest};
 
 /// The values of one layer; see [`super::Settings`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,10 +30,12 @@ pub struct Layer {
     pub database_pooled: Option<String>,
     pub advertise: Option<String>,
     pub key_file: Option<String>,
+    pub cache_size: Option<String>,
+    pub cache_values: Option<String>,
 }
 
 /// The keys that a file may have.
-pub const KEYS: [&str; 17] = [
+pub const KEYS: [&str; 19] = [
     "server",
     "token",
     "token_file",
@@ -50,6 +53,8 @@ pub const KEYS: [&str; 17] = [
     "database_pooled",
     "advertise",
     "key_file",
+    "cache_size",
+    "cache_values",
 ];
 /// The values of `color`.
 pub const COLORS: [&str; 3] = ["auto", "always", "never"];
@@ -80,6 +85,8 @@ impl Layer {
             "database_pooled" => &mut self.database_pooled,
             "advertise" => &mut self.advertise,
             "key_file" => &mut self.key_file,
+            "cache_size" => &mut self.cache_size,
+            "cache_values" => &mut self.cache_values,
             _ => return None,
         })
     }
@@ -129,6 +136,13 @@ pub fn check(key: &str, value: &str, place: &str) -> Outcome<()> {
             let read = Database::parse(value).map(drop);
             return read.map_err(|why| Failure::usage(format!("{place}: {key}: {why}")));
         }
+        "cache_size" | "cache_values" => {
+            let read = match key {
+                "cache_size" => listen::cache_size(value).map(drop),
+                _ => listen::cache_values(value).map(drop),
+            };
+            return read.map_err(|why| Failure::usage(format!("{place}: {key}: {why}")));
+        }
         "hosts" => {
             let read = hosts::names(value).map(drop);
             return read.map_err(|why| Failure::usage(format!("{place}: {key}: {why}")));
@@ -143,6 +157,12 @@ pub fn check(key: &str, value: &str, place: &str) -> Outcome<()> {
 }
 
 fn unknown(word: &str, at: &str) -> Failure {
+    if project::TABLES.contains(&word) {
+        let name = project::NAME;
+        return Failure::usage(format!("{at}: the table {word:?} is no setting"))
+            .why(format!("the types and commands of a repository are in {name}, which `jobhall up` serves"))
+            .fix(format!("move it to {name}"));
+    }
     let hint = suggest::hint(word, KEYS);
     Failure::usage(format!("{at}: unknown key {word:?}{hint}"))
         .fix(format!("known keys: {}", KEYS.join(", ")))
@@ -173,6 +193,10 @@ mod tests {
         assert_eq!(
             error("# a\n\nsever = 'x'"),
             "jobhall.toml:3: unknown key \"sever\"; did you mean \"server\"?"
+        );
+        assert_eq!(
+            error("[commands.a]\nrun = ['x']"),
+            "jobhall.toml:1: the table \"commands\" is no setting"
         );
         assert_eq!(error("elephant = 1"), "jobhall.toml:1: unknown key \"elephant\"");
         assert_eq!(error("\nserver = 7"), "jobhall.toml:2: server must be a quoted string");

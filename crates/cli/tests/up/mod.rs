@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,23 @@ pub struct Up {
 impl Up {
     /// Starts `jobhall up` or `jobhall server` with these additional arguments.
     pub fn start(folder: tempfile::TempDir, command: &str, words: &[&str]) -> Up {
-        let (child, url) = open(&folder, command, words);
+        let (child, url) = open(jobhall(), &folder, command, words);
+        Up { child, url, folder }
+    }
+
+    /// As [`Up::start`], with this directory for the records of running servers.
+    pub fn start_recorded(folder: tempfile::TempDir, command: &str, words: &[&str], records: &Path) -> Up {
+        let mut program = jobhall();
+        program.env("XDG_RUNTIME_DIR", records);
+        let (child, url) = open(program, &folder, command, words);
+        Up { child, url, folder }
+    }
+
+    /// Starts the server with these arguments in this directory.
+    pub fn start_in(folder: tempfile::TempDir, words: &[&str], directory: &Path) -> Up {
+        let mut program = jobhall();
+        program.current_dir(directory);
+        let (child, url) = open(program, &folder, words[0], &words[1..]);
         Up { child, url, folder }
     }
 
@@ -29,7 +45,7 @@ impl Up {
     pub fn restart(&mut self, listen: &str) {
         signal(&self.child, rustix::process::Signal::TERM);
         assert!(self.child.wait().unwrap().success());
-        (self.child, self.url) = open(&self.folder, "server", &["--listen", listen]);
+        (self.child, self.url) = open(jobhall(), &self.folder, "server", &["--listen", listen]);
     }
 
     pub fn data(&self) -> PathBuf {
@@ -72,8 +88,8 @@ impl Drop for Up {
 }
 
 /// Starts a server on the data in this directory; returns it with its URL.
-fn open(folder: &tempfile::TempDir, command: &str, words: &[&str]) -> (Child, String) {
-    let mut child = jobhall()
+fn open(mut program: Command, folder: &tempfile::TempDir, command: &str, words: &[&str]) -> (Child, String) {
+    let mut child = program
         .args([command, "--data"])
         .arg(folder.path().join("data"))
         .args(words)

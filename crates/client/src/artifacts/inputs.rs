@@ -4,8 +4,8 @@ use jobhall_protocol::{Input, InputName, LEASE_HEADER, Page};
 use reqwest::Method;
 
 use super::{ArtifactReader, Source, segment};
-use crate::call::Client;
 use crate::error::ClientError;
+use crate::http::call::Client;
 
 impl Client {
     /// All inputs of an attempt. The lease is needed unless the token itself identifies the attempt.
@@ -33,7 +33,15 @@ impl Client {
     #[must_use]
     pub fn read_input(&self, attempt: &str, input: InputName) -> ArtifactReader {
         let path = vec!["attempts".to_owned(), attempt.to_owned(), "inputs".to_owned(), input.to_string()];
-        let source = Source { path, attempt: None, name: "result".to_owned(), is_hashed: false };
+        let source = Source { is_hashed: false, ..Source::hashed(path, "result".to_owned()) };
+        ArtifactReader::new(self.clone(), source)
+    }
+
+    /// The result of a sub-job, as the process of its parent reads it.
+    #[must_use]
+    pub fn read_sub_job_result(&self, attempt: &str, job: u64) -> ArtifactReader {
+        let path = ["attempts", attempt, "jobs", &job.to_string(), "result"].map(str::to_owned).to_vec();
+        let source = Source { is_hashed: false, ..Source::hashed(path, "result".to_owned()) };
         ArtifactReader::new(self.clone(), source)
     }
 
@@ -43,7 +51,14 @@ impl Client {
         let input = input.to_string();
         let path = ["attempts", attempt, "inputs", &input, "artifacts", &segment(name)];
         let path = path.into_iter().map(str::to_owned).collect();
-        let source = Source { path, attempt: None, name: name.to_owned(), is_hashed: true };
-        ArtifactReader::new(self.clone(), source)
+        ArtifactReader::new(self.clone(), Source::hashed(path, name.to_owned()))
+    }
+
+    /// A value that a step of a query receives, by its identity, or stored data, by its digest.
+    #[must_use]
+    pub fn read_value(&self, attempt: &str, lease: &str, identity: &str) -> ArtifactReader {
+        let path = ["attempts", attempt, "values", identity].map(str::to_owned).to_vec();
+        let lease = Some(lease.to_owned());
+        ArtifactReader::new(self.clone(), Source { lease, ..Source::hashed(path, identity.to_owned()) })
     }
 }

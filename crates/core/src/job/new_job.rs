@@ -4,14 +4,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{GroupId, JobId};
 use crate::job::JobSpec;
+use crate::job::retry::RetryPolicy;
+use crate::job::timeouts::Timeouts;
 use crate::json::Json;
 use crate::name::{Key, Owner, QueueName, ScheduleName, Tag, TypeName};
 use crate::needs::{Needs, Uses};
-use crate::retry::RetryPolicy;
 use crate::scope::Scope;
 use crate::time::Time;
-use crate::timeouts::Timeouts;
-use crate::window::Windows;
+use crate::time::window::Windows;
 
 /// What to do when a live job has the same (type, key).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub enum Reuse {
     /// One that is at most this many milliseconds old; limited by the type's reuse window.
     #[serde(rename = "max_age_ms")]
     MaxAge(u64),
+    /// Any.
+    Any,
     /// One with a higher id than this job.
     #[serde(serialize_with = "write_id", deserialize_with = "read_id")]
     Above(JobId),
@@ -256,7 +258,7 @@ impl NewJob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retry::Backoff;
+    use crate::job::retry::Backoff;
 
     /// The job of a schedule as version 0.1.0 stored it.
     const STORED: &str = r#"{"type":"mail","key":null,"queue":"paused","params":{"to": "a@example.org"},"needs":"os=linux","uses":"mem_gb=1","avoid":true,"windows":"22:00-06:00 Europe/Berlin","throttle_factor":2,"timeouts":{"total_ms":3600000,"silence_ms":null},"owner":null,"tags":["year"],"priority":7,"retry":{"max_attempts":2,"backoff":{"constant":{"ms":1000}},"on":28},"on_duplicate":"supersede","reuse_max_age_ms":null}"#;
@@ -305,7 +307,7 @@ mod tests {
             serde_json::from_str::<NewJob>(&stored).map(|job| job.reuse)
         };
         assert_eq!(read(r#""reuse_max_age_ms":60000"#).unwrap(), Some(Reuse::MaxAge(60_000)));
-        for reuse in [None, Some(Reuse::MaxAge(60_000)), Some(Reuse::Above(id(17)))] {
+        for reuse in [None, Some(Reuse::MaxAge(60_000)), Some(Reuse::Any), Some(Reuse::Above(id(17)))] {
             let written = serde_json::to_string(&reuse).unwrap();
             assert_eq!(read(&format!(r#""reuse":{written}"#)).unwrap(), reuse, "{written}");
         }

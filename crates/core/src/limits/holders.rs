@@ -1,8 +1,8 @@
 //! The jobs that have a place in one bucket. There may be very many buckets, most of which have one or two jobs at a
 //! time: those are stored inline, so that adding and removing a job does not access other memory.
 
+use crate::id::IdMap;
 use crate::id::JobId;
-use crate::id_map::IdMap;
 
 /// How many are stored inline.
 const FEW: usize = 2;

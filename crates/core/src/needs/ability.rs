@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::parse;
 use super::value::{Fact, Named, Value};
-use super::{SelectorError, WORKER_BOUNDS};
+use super::{SERVER, SelectorError, WORKER_BOUNDS};
 
-/// The abilities and resources of a worker. Only created by [`Abilities::parse`], so every value is within bounds.
+/// The abilities and resources of a worker, every value within bounds.
 ///
 /// Cheap to clone. Equal, ordered and hashed by content, so that workers with equal abilities can share one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +23,12 @@ impl Abilities {
         let abilities = Self(Arc::new(parse::abilities(text)?));
         parse::check_canonical(text, abilities.to_string().len(), WORKER_BOUNDS)?;
         Ok(abilities)
+    }
+
+    /// The abilities of the server's own worker.
+    #[must_use]
+    pub fn of_server() -> Self {
+        Self(Arc::new(BTreeMap::from([(SERVER.into(), Value::Flag)])))
     }
 
     /// The value of an ability.

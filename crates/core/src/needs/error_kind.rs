@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{ABILITIES_MAX, DECIMALS_MAX, NAME_CHARS_MAX, Number, TERMS_MAX, VALUE_CHARS_MAX};
+use super::{ABILITIES_MAX, DECIMALS_MAX, NAME_CHARS_MAX, Number, SERVER, TERMS_MAX, VALUE_CHARS_MAX};
 
 /// What can be wrong with a text of needs, uses, accepts or abilities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -83,7 +83,7 @@ pub enum SelectorErrorKind {
         /// The character found.
         found: char,
     },
-    /// A fact of every worker is given as an ability.
+    /// A fact of every worker, or the ability of the server, is given as an ability.
     ReservedAbility {
         /// The name as it was written.
         name: Box<str>,
@@ -140,6 +140,7 @@ impl SelectorErrorKind {
             Self::NumberTooPrecise { .. } | Self::NumberTooLarge { .. } => {
                 "; put it in quotes to make it a word".to_owned()
             }
+            Self::ReservedAbility { name } if **name == *SERVER => "; only the server has it".to_owned(),
             Self::ReservedAbility { .. } => "; it is the name of the worker, from its token".to_owned(),
             Self::UppercaseName { did_you_mean, .. } => format!("; did you mean \"{did_you_mean}\"?"),
             Self::UnknownName { did_you_mean: Some(name), .. } => format!("; did you mean \"{name}\"?"),

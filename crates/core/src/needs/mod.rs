@@ -34,6 +34,7 @@
 
 mod ability;
 mod accepts;
+pub(crate) mod class;
 mod cursor;
 mod error;
 mod error_kind;
@@ -93,6 +94,8 @@ pub const TERMS_MAX: usize = 32;
 pub const ABILITIES_MAX: usize = 64;
 /// The fact of every worker that is none of its abilities: its name.
 pub const WORKER: &str = "worker";
+/// The ability that only the server's own worker has.
+pub const SERVER: &str = "jobhall-server";
 /// The longest name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
 /// The longest word or number, in characters, without its quotes.

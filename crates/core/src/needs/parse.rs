@@ -16,8 +16,8 @@ use super::number::Number;
 use super::term::{Comparison, Condition, Term};
 use super::value::{Scalar, Value};
 use super::{
-    ABILITIES_MAX, JOB_BOUNDS, Position, SelectorError, SelectorErrorKind as Kind, TERMS_MAX, TextBounds,
-    WORKER, WORKER_BOUNDS,
+    ABILITIES_MAX, JOB_BOUNDS, Position, SERVER, SelectorError, SelectorErrorKind as Kind, TERMS_MAX,
+    TextBounds, WORKER, WORKER_BOUNDS,
 };
 
 /// In the order of matching: a longer symbol before its prefix.
@@ -54,7 +54,7 @@ pub(super) fn abilities(text: &str) -> Result<BTreeMap<Box<str>, Value>, Selecto
     while parser.has_another(abilities.len(), ABILITIES_MAX, Kind::TooManyAbilities)? {
         let start = parser.cursor.offset();
         let name = parser.name()?;
-        if *name == *WORKER {
+        if [WORKER, SERVER].contains(&&*name) {
             return Err(parser.cursor.error_at(start, Kind::ReservedAbility { name }));
         }
         if abilities.contains_key(&name) {

@@ -3,10 +3,10 @@
 
 use super::next::Next;
 use super::{Decision, IllegalTransition, Reason, by_holder, lease_lost};
-use crate::event::Event;
-use crate::outcome::Report;
-use crate::retry::{Dice, RetryPolicy};
-use crate::state::{Leased, State, WaitFor};
+use crate::job::event::Event;
+use crate::job::outcome::Report;
+use crate::job::retry::{Dice, RetryPolicy};
+use crate::job::state::{Leased, State, WaitFor};
 
 /// An outcome reported from outside.
 struct Told<'a> {

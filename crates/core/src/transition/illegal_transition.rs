@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::event::EventName;
-use crate::state::StateName;
+use crate::job::event::EventName;
+use crate::job::state::StateName;
 use crate::time::Time;
 
 /// Why an event does not apply.

@@ -6,11 +6,11 @@ mod illegal_transition;
 mod next;
 mod step;
 
-use crate::event::Event;
 use crate::id::LeaseId;
 use crate::job::JobStatus;
-use crate::outcome::{Outcome, Report};
-use crate::state::{Lease, State, StopWhy, WaitFor};
+use crate::job::event::Event;
+use crate::job::outcome::{Outcome, Report};
+use crate::job::state::{Lease, State, StopWhy, WaitFor};
 use crate::time::Time;
 
 use next::Next;

@@ -2,15 +2,15 @@
 
 use super::{Decision, IllegalTransition, Reason, Step, lease_lost};
 use crate::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
-use crate::event::Event;
 use crate::id::LeaseId;
-use crate::job::{Again, JobStatus, PastAttempt};
-use crate::json::Json;
-use crate::outcome::{Failure, Outcome, Report, Verdict, When};
-use crate::retry::{Dice, RetryPolicy};
-use crate::state::{
+use crate::job::event::Event;
+use crate::job::outcome::{Failure, Outcome, Report, Verdict, When};
+use crate::job::retry::{Dice, RetryPolicy};
+use crate::job::state::{
     Blocked, Lease, Leased, State, StopRequest, StopWhy, Success, Unsuccessful, WaitFor, Waiting,
 };
+use crate::job::{Again, JobStatus, PastAttempt};
+use crate::json::Json;
 use crate::time::Time;
 
 /// The reason of a failure caused by a time-out.

@@ -1,6 +1,6 @@
 //! Group methods of the engine: open groups are requested from the kernel, ended ones are read from the store.
 
-use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Submitted, Time};
+use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Time};
 use jobhall_store::{GroupFilter, Member, Store, StoreError};
 
 use super::Engine;
@@ -16,14 +16,8 @@ const GROUPS: usize = 1_000;
 
 impl Engine {
     /// Creates a group with these jobs, all or nothing.
-    pub async fn create_group(
-        &self,
-        group: NewGroup,
-        submit: Submit,
-    ) -> Result<(GroupId, Vec<Submitted>), Rejected> {
-        let GroupCreated { id, jobs } =
-            self.ask(|to| TypedRequest::Hall(HallRequest::CreateGroup { group, submit, to })).await?;
-        Ok((id, jobs))
+    pub async fn create_group(&self, group: NewGroup, submit: Submit) -> Result<GroupCreated, Rejected> {
+        self.ask(|to| TypedRequest::Hall(HallRequest::CreateGroup { group, submit, to })).await
     }
 
     /// Returns a group.
@@ -61,10 +55,12 @@ impl Engine {
     }
 
     /// Creates a new group from the failed members of an ended one; answered when all its jobs have been created.
-    pub async fn retry_group(&self, id: GroupId, name: Option<IdempotencyKey>) -> Result<GroupId, Rejected> {
-        let created =
-            self.ask(move |to| TypedRequest::Hall(HallRequest::RetryGroup { id, name, to })).await?;
-        Ok(created.id)
+    pub async fn retry_group(
+        &self,
+        id: GroupId,
+        name: Option<IdempotencyKey>,
+    ) -> Result<GroupCreated, Rejected> {
+        self.ask(move |to| TypedRequest::Hall(HallRequest::RetryGroup { id, name, to })).await
     }
 
     /// Groups that match the filter, newest first, below this one, and where the list continues.

@@ -2,7 +2,9 @@
 //! same step, so the caller waits for one trip.
 
 use jobhall_core::{Failure, JobId, Report, StateName, Submitted};
-use jobhall_kernel::{Edit, HallRequest, JobRequest, Rejected, Reply, Shown, Submit, Ticket, TypedRequest};
+use jobhall_kernel::{
+    Edit, HallRequest, IdempotencyKey, JobRequest, Rejected, Reply, Shown, Submit, Ticket, TypedRequest,
+};
 use tokio::sync::oneshot;
 
 use super::{Command, Driver, Engine, gone};
@@ -20,8 +22,12 @@ impl Engine {
     }
 
     /// Submits a new job that repeats this completed one, and returns it as it is then.
-    pub async fn retry(&self, id: JobId) -> Result<(Submitted, Shown), Rejected> {
-        self.ask_submitted(move |to| TypedRequest::Job(id, JobRequest::Retry { name: None, to })).await
+    pub async fn retry(
+        &self,
+        id: JobId,
+        name: Option<IdempotencyKey>,
+    ) -> Result<(Submitted, Shown), Rejected> {
+        self.ask_submitted(move |to| TypedRequest::Job(id, JobRequest::Retry { name, to })).await
     }
 
     /// Cancels a job, and returns it as it is then.

@@ -180,6 +180,11 @@ impl Engine {
     ) -> Result<Waited, Rejected> {
         self.ask(move |to| TypedRequest::Attempt(of, AttemptRequest::Wait { jobs, wait_ms, to })).await
     }
+
+    /// Checks that a job is a sub-job of the attempt's job.
+    pub async fn check_sub_job(&self, of: AttemptRef, job: JobId) -> Result<Noted, Rejected> {
+        self.ask(move |to| TypedRequest::Attempt(of, AttemptRequest::CheckSubJob { job, to })).await
+    }
 }
 
 impl Session {
@@ -219,6 +224,12 @@ impl Session {
     pub async fn credit(&self, total: i64) -> Result<Noted, Rejected> {
         let id = self.id;
         self.engine.ask(move |to| TypedRequest::Session(id, SessionRequest::Credit { total, to })).await
+    }
+
+    /// Replaces what the session offers.
+    pub async fn set_abilities(&self, abilities: Abilities, accepts: Accepts) -> Result<Noted, Rejected> {
+        let (id, request) = (self.id, move |to| SessionRequest::SetAbilities { abilities, accepts, to });
+        self.engine.ask(move |to| TypedRequest::Session(id, request(to))).await
     }
 
     /// Renews the session.

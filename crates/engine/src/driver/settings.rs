@@ -7,7 +7,7 @@ use jobhall_core::{
 };
 
 use super::{Engine, gone};
-use jobhall_kernel::{HallRequest, KnownType, Rejected, TypedRequest};
+use jobhall_kernel::{HallRequest, IdempotencyKey, KnownType, Rejected, TypedRequest};
 use jobhall_kernel::{ScheduleConfig, ShownSchedule};
 
 impl Engine {
@@ -58,8 +58,12 @@ impl Engine {
     }
 
     /// Creates the job of a schedule now.
-    pub async fn run_schedule(&self, name: ScheduleName) -> Result<Submitted, Rejected> {
-        let submitted = self.ask(|to| TypedRequest::Hall(HallRequest::RunSchedule { name, to })).await?;
+    pub async fn run_schedule(
+        &self,
+        name: ScheduleName,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Submitted, Rejected> {
+        let submitted = self.ask(|to| TypedRequest::Hall(HallRequest::RunSchedule { name, key, to })).await?;
         submitted.first().copied().ok_or_else(gone)
     }
 

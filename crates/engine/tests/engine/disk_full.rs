@@ -53,7 +53,7 @@ async fn a_full_disk_is_said_and_nothing_acknowledged_is_lost() {
         assert!(acknowledged.len() < 1_000, "the disk never was full");
     };
     assert!(matches!(refused, Rejected::Storage { full: true, .. }), "{refused:?}");
-    assert!(refused.to_string().starts_with("failed to store: "), "{refused}");
+    assert!(refused.to_string().starts_with("the store failed: "), "{refused}");
     assert!(matches!(engine.submit_one(large()).await, Err(Rejected::Storage { full: true, .. })));
     fs::remove_file(&ballast).unwrap();
     acknowledged.push(engine.submit_one(large()).await.expect("it goes on when there is room").id);

@@ -38,7 +38,7 @@ async fn a_job_goes_from_submit_to_success_through_the_driver() {
     assert_eq!(engine.show(id).await.unwrap().job.status.state.name(), StateName::Accepted);
     let answers = session.report_many(vec![(held.attempt, held.lease, passed())]).await.unwrap();
     assert_eq!(answers, [Ok(StateName::Succeeded)]);
-    let (retried, _) = engine.retry(id).await.unwrap();
+    let (retried, _) = engine.retry(id, None).await.unwrap();
     assert_eq!(assignment(&mut session).await.attempt.job, retried.id);
     assert!(engine.explain(retried.id).await.unwrap().to_string().contains("has not accepted it yet"));
     engine.cancel(retried.id, Failure::new("cancelled", "")).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_change_is_answered_with_the_job_after_it() {
     let cancelled = engine.cancel(made.id, failure.clone()).await.unwrap();
     assert_eq!(cancelled.job.status.state.name(), StateName::Cancelled);
     assert_eq!(engine.cancel(made.id, failure).await.unwrap(), engine.show(made.id).await.unwrap());
-    let (again, shown) = engine.retry(made.id).await.unwrap();
+    let (again, shown) = engine.retry(made.id, None).await.unwrap();
     assert_eq!((shown.job.id, shown.job.spec.retry_of), (again.id, Some(made.id)));
     let refused = engine.hold(JobId::new(999).unwrap()).await;
     assert_eq!(refused, Err(Rejected::NoSuchJob(JobId::new(999).unwrap())));

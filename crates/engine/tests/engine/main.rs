@@ -9,6 +9,7 @@ mod driver;
 mod leadership_lost;
 mod panicked;
 mod paused_store;
+mod records;
 #[allow(dead_code, reason = "shared with the kernel's tests, which use more of it")]
 #[path = "../../../kernel/tests/kernel/rig.rs"]
 mod rig;

@@ -41,6 +41,8 @@ pub struct GroupCreated {
     pub id: GroupId,
     /// One entry per job created with it, in order.
     pub jobs: Vec<Submitted>,
+    /// Whether an earlier request with the same idempotency key had created it.
+    pub repeated: bool,
 }
 
 /// A session that was opened, and which of the attempts that the worker brought it keeps.
@@ -421,8 +423,8 @@ pub enum Rejected {
         /// The maximum.
         limit: usize,
     },
-    /// The store could not write; nothing was written.
-    #[error("failed to store: {message}")]
+    /// The store could not write or read; nothing was written.
+    #[error("the store failed: {message}")]
     Storage {
         /// Whether the disk is full.
         full: bool,

@@ -33,7 +33,7 @@ pub struct IdempotencyKey {
     pub body: u128,
 }
 
-/// One or many jobs, all or nothing.
+/// Jobs and records, at least one of either, all or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Submit {
     /// The jobs.
@@ -243,6 +243,11 @@ requests! {
             /// Maximum time until the answer.
             wait_ms: u64,
         } -> Waited,
+        /// Check that a job is a sub-job of the attempt's job.
+        CheckSubJob(of: AttemptRef) {
+            /// The job.
+            job: JobId,
+        } -> Noted,
         /// Report that the work was started and continues outside.
         Started(of: AttemptRef) {} -> StateName,
         /// Report the outcome of an attempt.
@@ -280,6 +285,14 @@ requests! {
             /// The number of jobs since the session began, including those it has had. Negative if a worker
             /// reconnected with more attempts than it has slots, because some of them wait.
             total: i64,
+        } -> Noted,
+        /// Replace what a session offers. Its attempts, its leases and its credit remain; an assignment in flight was
+        /// decided on what it offered before.
+        SetAbilities(session: SessionId) {
+            /// The abilities of its worker.
+            abilities: Abilities,
+            /// The jobs that its worker accepts.
+            accepts: Accepts,
         } -> Noted,
     }
 
@@ -411,6 +424,8 @@ requests! {
         RunSchedule() {
             /// The schedule.
             name: ScheduleName,
+            /// The idempotency key, if there is one.
+            key: Option<IdempotencyKey>,
         } -> Vec<Submitted>,
         /// Return the configuration of every configured queue.
         QueueConfigs() {} -> Vec<(QueueName, u32, QueueConfig)>,

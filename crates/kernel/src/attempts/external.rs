@@ -45,7 +45,7 @@ impl Kernel {
         let (id, dice) = (task.id, self.env.dice());
         let Some(entry) = self.jobs.get(id) else { return };
         let Some(spec) = &entry.spec else { return };
-        if !is_external(&entry.status.get()) && !self.type_config(&spec.job_type).external {
+        if !is_external(&entry.status.get()) && !self.settings.type_config(&spec.job_type).external {
             let refused = Rejected::NotExternal(spec.job_type.clone());
             return self.answer(to, Err(refused));
         }

@@ -40,6 +40,7 @@ impl Kernel {
             AttemptRequest::Wait { jobs, wait_ms, to } => {
                 self.wait(task, of, jobs.as_deref(), wait_ms, to);
             }
+            AttemptRequest::CheckSubJob { job, to } => self.check_sub_job(id, job, to),
             AttemptRequest::Started { to } => self.started(task, of, to),
             AttemptRequest::Accept { to } => {
                 let event = Event::Accept { claim: of.attempt.claim, lease: of.lease };

@@ -99,7 +99,7 @@ fn worked_by(status: &JobStatus, now: jobhall_core::Time) -> u64 {
 impl Kernel {
     fn timeouts(&self, entry: &Entry) -> Option<Timeouts> {
         let spec = entry.spec.as_ref()?;
-        Some(spec.timeouts.or(self.type_config(&spec.job_type).timeouts))
+        Some(spec.timeouts.or(self.settings.type_config(&spec.job_type).timeouts))
     }
 
     /// How long the live attempt of a job has been working.
@@ -114,7 +114,7 @@ impl Kernel {
     /// The expected duration of this job's type, if its attempt takes longer.
     pub(crate) fn expected_ms(&self, id: JobId) -> Option<u64> {
         let spec = self.jobs.get(id)?.spec.as_ref()?;
-        let expected_ms = self.type_config(&spec.job_type).expected_ms?;
+        let expected_ms = self.settings.type_config(&spec.job_type).expected_ms?;
         self.worked_ms(id).filter(|worked_ms| *worked_ms > expected_ms).map(|_| expected_ms)
     }
 

@@ -7,7 +7,6 @@ use crate::api::effect::Effect;
 use crate::commits::records::record_conflict;
 use crate::commits::step::StepPending;
 use crate::groups::GroupPending;
-use crate::jobs::load::storage;
 use crate::kernel::{AgendaItem, HallTask, JobTask, JobWork, JobsRead, Kernel, MembersRead, ROUNDS, Task};
 use crate::matching::pause::WorkerPending;
 use crate::matching::vacancy::ClaimPending;
@@ -173,7 +172,7 @@ impl Kernel {
 
     /// Nothing was written (or the result is unknown): memory keeps its state.
     pub(crate) fn undone(&mut self, pending: Pending, error: &CommitError) {
-        let refused = storage(error);
+        let refused = Rejected::from(error);
         match pending {
             Pending::Step(pending) => self.step_undone(*pending, refused),
             Pending::Claim(pending) => self.claim_undone(*pending),

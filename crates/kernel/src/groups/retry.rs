@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jobhall_core::{After, Dependency, Group, GroupId, Job, JobId, NewJob, OnDuplicate, Standing};
+use jobhall_core::{After, Dependency, Group, GroupId, Job, JobId, NewJob, OnDuplicate, Standing, State};
 use jobhall_store::{Member, StoreError};
 
 use crate::api::answer::{GroupCreated, Rejected};
@@ -16,6 +16,7 @@ use crate::api::ticket::Ticket;
 use crate::jobs::ids::IdMap;
 use crate::jobs::retry::again;
 use crate::kernel::{HallTask, JobsRead, Kernel, MembersRead};
+use crate::relations::cascade::COPY_WON;
 use crate::submit::{Plan, ReplyTo};
 
 /// Jobs created in one unit.
@@ -161,7 +162,7 @@ impl Kernel {
         }
         let ticket = fill.ticket.take();
         if let Some(ticket) = ticket {
-            self.answer(ticket, Ok(GroupCreated { id, jobs: Vec::new() }));
+            self.answer(ticket, Ok(GroupCreated { id, jobs: Vec::new(), repeated: false }));
         }
         if closed {
             self.groups.fills.remove(&id);
@@ -181,7 +182,8 @@ impl Kernel {
         let (Ok(found), Some(fill)) = (found, self.groups.fills.get(&id)) else {
             return self.fill_later(id, ids);
         };
-        let old: Vec<Job> = found.into_iter().flatten().collect();
+        // A copy that succeeded may have been removed since; what it ended says so.
+        let old: Vec<Job> = found.into_iter().flatten().filter(|job| !is_copy_won(job)).collect();
         let members: BTreeSet<JobId> = old.iter().map(|job| job.id).collect();
         let before = old.iter().flat_map(|job| job.spec.after.iter().copied());
         let is_ended =
@@ -213,8 +215,10 @@ impl Kernel {
     fn repeat_slice(&mut self, id: GroupId, old: &[Job], ends: &IdMap<JobId, Dependency>) {
         let Some(fill) = self.groups.fills.get(&id) else { return };
         let place = old.iter().enumerate().map(|(at, job)| (job.id, at)).collect();
+        // A dependency whose removal is in flight may be gone when the jobs are stored.
+        let is_leaving = |id| self.relations.inputs.is_leaving(id);
         let stays = |job: &Job, before: JobId| match ends.get(&before) {
-            Some(how) => how.allows(job.spec.after_any),
+            Some(how) => how.allows(job.spec.after_any) && !is_leaving(before),
             None => self.jobs.contains(before),
         };
         let jobs: Vec<_> = old.iter().map(|job| repeat_in(id, job, &place, &fill.made, stays)).collect();
@@ -350,6 +354,11 @@ fn failed(members: &[Member]) -> Vec<JobId> {
     }
     let retried = |copies: Vec<Standing>| Standing::together(copies).is_some_and(Standing::is_retried);
     standings.into_iter().filter_map(|(id, copies)| retried(copies).then_some(id)).collect()
+}
+
+/// Whether a member succeeded by another copy than this job.
+fn is_copy_won(job: &Job) -> bool {
+    matches!(&job.status.state, State::Cancelled(end) if end.failure.reason == COPY_WON)
 }
 
 /// A job like this one for the new group, dependent on the jobs that repeat its dependencies, and on those of its

@@ -30,8 +30,8 @@ impl Completed {
     }
 
     pub fn put(&mut self, id: JobId, whole: Whole) {
-        self.remove(id);
         self.bytes += weight(&whole);
+        // It replaces the job's previous state, or the job that was used least recently.
         if let Some((_, dropped)) = self.kept.push(id, whole) {
             self.bytes -= weight(&dropped);
         }

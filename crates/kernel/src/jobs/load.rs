@@ -95,7 +95,7 @@ impl Kernel {
             Err(error) => {
                 self.ids.lending_failed();
                 self.storage_failed(&error);
-                let refused = storage(&error);
+                let refused = Rejected::from(&error);
                 for task in self.ids.take_waiting() {
                     self.give_up(task, refused.clone());
                 }
@@ -324,11 +324,8 @@ impl Kernel {
     /// Moves a completed job from the open jobs to the cache, if its whole record is in memory (ended attempts of a
     /// retried job are only in the store).
     pub(crate) fn finish(&mut self, id: JobId) {
-        let class = self.jobs.get(id).and_then(|entry| self.board.class(entry.class)).cloned();
+        self.count_end(id);
         let Some(entry) = self.take_out(id) else { return };
-        if let Some(class) = class {
-            self.count_end(id, &class);
-        }
         if let Some(outcome) = entry.status.state().outcome() {
             self.jobs.totals.completed(self.env.now(), outcome);
         }
@@ -443,12 +440,14 @@ pub(crate) fn rank(id: JobId, entry: &Entry) -> Rank {
     Rank { priority: entry.priority, run_at: entry.status.run_at(), id }
 }
 
-pub(crate) fn storage(error: &CommitError) -> Rejected {
-    match error {
-        CommitError::NotCommitted { full, message } => {
-            Rejected::Storage { full: *full, message: message.clone() }
+impl From<&CommitError> for Rejected {
+    fn from(error: &CommitError) -> Rejected {
+        match error {
+            CommitError::NotCommitted { full, message } => {
+                Rejected::Storage { full: *full, message: message.clone() }
+            }
+            CommitError::Unknown { message } => Rejected::Unknown(message.clone()),
+            CommitError::Stopped { message } => Rejected::Stopped(message.clone()),
         }
-        CommitError::Unknown { message } => Rejected::Unknown(message.clone()),
-        CommitError::Stopped { message } => Rejected::Stopped(message.clone()),
     }
 }

@@ -4,7 +4,6 @@ use jobhall_core::JobId;
 use jobhall_store::{CommitError, Pruned};
 
 use crate::api::ticket::Ticket;
-use crate::jobs::load::storage;
 use crate::kernel::{Kernel, StoreRequest};
 
 impl Kernel {
@@ -34,7 +33,7 @@ impl Kernel {
             Ok(pruned) => pruned,
             Err(error) => {
                 self.storage_failed(&error);
-                return self.answer(ticket, Err(storage(&error)));
+                return self.answer(ticket, Err((&error).into()));
             }
         };
         self.jobs.removed(ids);

@@ -204,7 +204,7 @@ impl Kernel {
     fn run_hall(&mut self, task: HallTask) {
         match task {
             HallTask::Request(request) => self.hall_request(request),
-            HallTask::Session(session, request) => self.session_request(session, &request),
+            HallTask::Session(session, request) => self.session_request(session, request),
             HallTask::ChangeGroup(change) => self.change_group(*change),
             HallTask::Submit(plan) => self.send_plan(*plan),
             HallTask::Tick(name) => self.tick_of(&name),
@@ -252,7 +252,7 @@ impl Kernel {
             HallRequest::SetSchedule { name, config, expected, by, to } => {
                 self.set_schedule(name, config, expected, by, to, 0);
             }
-            HallRequest::RunSchedule { name, to } => self.run_schedule(&name, to),
+            HallRequest::RunSchedule { name, key, to } => self.run_schedule(&name, key, to),
             HallRequest::SetQueue { queue, config, expected, to } => {
                 self.set_queue(queue, config, expected, to, 0);
             }
@@ -295,8 +295,8 @@ impl Kernel {
         }
     }
 
-    fn session_request(&mut self, session: SessionId, request: &SessionRequest) {
-        let (to, result) = match *request {
+    fn session_request(&mut self, session: SessionId, request: SessionRequest) {
+        let (to, result) = match request {
             SessionRequest::Vacancy { slots, wait_ms, to } => {
                 return self.vacancy(session, slots, wait_ms, to);
             }
@@ -305,6 +305,9 @@ impl Kernel {
             SessionRequest::Renew { to } => (to, self.renew(session)),
             SessionRequest::Disconnect { to } => (to, self.disconnect(session)),
             SessionRequest::CloseSession { to } => (to, self.close_session(session)),
+            SessionRequest::SetAbilities { abilities, accepts, to } => {
+                return self.set_abilities(session, abilities, accepts, to);
+            }
         };
         self.answer(to, result);
     }

@@ -123,7 +123,7 @@ impl Kernel {
 
     /// When a place is expected to be free for a job, from the expected duration of its type.
     fn start_by_duration(&self, entry: &Entry, bucket: &Bucket, ahead: Ahead) -> Option<ExpectedStart> {
-        let expected_ms = self.type_config(&self.board.class(entry.class)?.job_type).expected_ms?;
+        let expected_ms = self.settings.type_config(&self.board.class(entry.class)?.job_type).expected_ms?;
         let left = |id: JobId| expected_ms.saturating_sub(self.worked_ms(id).unwrap_or(0));
         let left = bucket.places.holders().iter().map(|(id, _)| left(*id)).collect();
         let at = self.env.wall().plus_ms(free_in_ms(left, expected_ms, ahead.jobs)?);

@@ -143,7 +143,7 @@ impl Kernel {
             return;
         }
         let class = self.jobs.get(id).and_then(|entry| self.board.class(entry.class));
-        let expected_ms = class.and_then(|class| self.type_config(&class.job_type).expected_ms);
+        let expected_ms = class.and_then(|class| self.settings.type_config(&class.job_type).expected_ms);
         let until = self.env.mono().plus_ms(patience_ms(expected_ms, self.env.config().avoid_ms));
         if let Some(until) = self.fleet.begin_patience(id, until) {
             self.deadlines.set(Deadline::Avoided(until, id));

@@ -13,7 +13,7 @@ use crate::api::time::Mono;
 use crate::attempts::timing::Timing;
 use crate::kernel::{JobWork, Kernel};
 use crate::matching::Fleet;
-use crate::matching::board::ProfileId;
+use crate::matching::board::{Board, ProfileId};
 use crate::matching::pause::WorkerConfig;
 use crate::matching::resources::Allocation;
 use crate::upkeep::Deadline;
@@ -118,6 +118,20 @@ impl Fleet {
             credit,
         };
         self.sessions.insert(id, state);
+    }
+
+    /// Gives a session another profile. Its vacancies are returned, none of them parked.
+    fn set_profile(&mut self, id: SessionId, profile: ProfileId, board: &mut Board) -> Vec<VacancyId> {
+        let Some(state) = self.sessions.get_mut(&id) else { return Vec::new() };
+        state.profile = Some(profile);
+        let all: Vec<_> = state.vacancies.iter().copied().collect();
+        for id in &all {
+            if let Some(vacancy) = self.vacancies.get_mut(id) {
+                board.unpark(vacancy.profile, (vacancy.turn, *id));
+                vacancy.profile = profile;
+            }
+        }
+        all
     }
 
     /// The session of a worker that is known only by its leases.
@@ -287,6 +301,34 @@ impl Kernel {
         let attempt = |id: &JobId| Some(AttemptId { job: *id, claim: self.jobs.get(*id)?.status.claim() });
         let attempts = sessions.iter().flat_map(|session| &session.attempts).filter_map(attempt).collect();
         Some(Silence { silent_ms, until, attempts })
+    }
+
+    /// Replaces what a connected session offers, and fills its vacancies again. Its attempts go on, and a claim in flight
+    /// was decided on what it offered before.
+    pub(crate) fn set_abilities(
+        &mut self,
+        session: SessionId,
+        abilities: Abilities,
+        accepts: Accepts,
+        ticket: Ticket<Noted>,
+    ) {
+        let state = self.fleet.sessions.get(&session).filter(|state| state.connected);
+        let Some(before) = state.and_then(|state| state.profile) else {
+            return self.answer(ticket, Err(Rejected::NoSuchSession));
+        };
+        let profile = self.board.join(abilities, accepts);
+        let vacancies = self.fleet.set_profile(session, profile, &mut self.board);
+        self.board.part(before);
+        self.answer(ticket, Ok(Noted));
+        if let Some(worker) = self.fleet.sessions.get(&session).map(|state| state.worker.clone()) {
+            // A worker may be reserved for a job that it does not match any more, and be avoided by one that now waits
+            // for nobody else.
+            self.keep_elsewhere(&worker);
+            self.reconsider();
+        }
+        for vacancy in vacancies {
+            self.fill(vacancy);
+        }
     }
 
     pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Noted, Rejected> {

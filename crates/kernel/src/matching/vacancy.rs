@@ -392,7 +392,7 @@ impl Kernel {
         let attempt = AttemptId { job: id, claim };
         self.env.observer().assigned(attempt, held);
         let (lease, number) = (held.lease.id, status.attempt + 1);
-        let external = self.type_config(&spec.job_type).external;
+        let external = self.settings.type_config(&spec.job_type).external;
         let assignment = Assignment { attempt, lease, number, vacancy, spec, external };
         self.effect(Effect::Assign(session, assignment));
         self.end_if_over(vacancy);

@@ -16,6 +16,9 @@ use crate::jobs::entry::Busy;
 use crate::jobs::ids::IdMap;
 use crate::kernel::{JobTask, JobWork, Kernel, ROUNDS};
 
+/// The reason of the end of a job that is a copy, or has copies, one of which has succeeded.
+pub(crate) const COPY_WON: &str = "copy_won";
+
 /// Jobs that are ended in one unit.
 const SLICE: usize = 500;
 
@@ -225,7 +228,7 @@ impl Kernel {
                 transition(&status, &Event::Cancel(&failure), self.env.wall())
             }
             CascadeCause::Copy(winner) => {
-                let failure = Failure::new("copy_won", format!("job {winner}, a copy of it, has succeeded"));
+                let failure = Failure::new(COPY_WON, format!("job {winner}, a copy of it, has succeeded"));
                 transition(&status, &Event::Cancel(&failure), self.env.wall())
             }
         };

@@ -40,6 +40,11 @@ impl Links {
         links.filter(|(call, _)| *call != OUTSIDE).map(|(_, &job)| job)
     }
 
+    /// Whether a job is a sub-job of this parent.
+    pub fn is_sub_job(&self, parent: JobId, job: JobId) -> bool {
+        parent != job && self.by.get(&job).is_some_and(|parents| parents.contains(&parent))
+    }
+
     pub fn count(&self, parent: JobId) -> usize {
         self.of.get(&parent).map_or(0, BTreeMap::len)
     }
@@ -239,6 +244,8 @@ mod tests {
             .into_iter()
             .for_each(|link| links.add(link));
         assert_eq!(links.of(id(1)).collect::<Vec<_>>(), [id(8), id(7)]);
+        let own = [(1, 7), (1, 8), (1, 9), (1, 1), (2, 9)].map(|(of, job)| links.is_sub_job(id(of), id(job)));
+        assert_eq!(own, [true, true, false, false, true]);
         assert_eq!(links.parents(), [id(1), id(2)]);
     }
 

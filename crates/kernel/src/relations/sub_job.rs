@@ -10,7 +10,7 @@ use jobhall_core::{
 };
 use jobhall_store::{Link, StoreError};
 
-use crate::api::answer::Rejected;
+use crate::api::answer::{Noted, Rejected};
 use crate::api::request::Submit;
 use crate::api::ticket::Ticket;
 use crate::commits::step::Then;
@@ -104,6 +104,12 @@ impl Kernel {
             submit.jobs.into_iter().enumerate().filter(is_new).map(|(_, job)| after_known(job, &known));
         let submit = Submit { jobs: jobs.collect(), by, ..Submit::default() };
         self.make_sub_jobs(submit, calls, ReplyTo::Calls(known, to), task);
+    }
+
+    /// Answers whether a job is a sub-job of this parent.
+    pub(crate) fn check_sub_job(&mut self, parent: JobId, job: JobId, to: Ticket<Noted>) {
+        let is_sub_job = self.relations.links.is_sub_job(parent, job);
+        self.answer(to, is_sub_job.then_some(Noted).ok_or(Rejected::NotSubJob { parent, job }));
     }
 
     fn known(&self, id: JobId, job: &NewJob, task: &JobTask) -> Known {

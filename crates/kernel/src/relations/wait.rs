@@ -1,6 +1,7 @@
 //! Attempts that wait for jobs. Their slot is free meanwhile; they resume before their worker gets a new job.
 //!
-//! The slot of a waiting attempt is added to its session's credit, and removed when the attempt resumes. The awaited
+//! The slot of a waiting attempt is added to its session's credit, and removed when the attempt resumes. An attempt may
+//! wait by several requests at once; it resumes when all jobs of one of them have ended. The awaited
 //! jobs are kept in memory only: after a restart they are all sub-jobs of the attempt's job, until the worker repeats
 //! its request.
 
@@ -24,13 +25,22 @@ use crate::upkeep::Deadline;
 /// Maximum number of jobs that borrow places, and of jobs that lend them, because of one wait.
 const LENT: usize = 1_000;
 
+/// The jobs that one request of an attempt waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AwaitedJobs {
+    /// In order of their ids.
+    jobs: Vec<JobId>,
+    /// The request named no jobs: these are all that the attempt's job asked for.
+    all: bool,
+}
+
 /// The request of an attempt to wait.
 #[derive(Debug)]
 pub(crate) struct Suspension {
-    pub jobs: Vec<JobId>,
+    jobs: AwaitedJobs,
     /// Maximum time until the answer.
-    pub wait_ms: u64,
-    pub to: Ticket<Waited>,
+    wait_ms: u64,
+    to: Ticket<Waited>,
 }
 
 /// A request that is answered when its attempt resumes, or at this time.
@@ -42,17 +52,47 @@ struct WaitingRequest {
     jobs: Vec<JobId>,
 }
 
-/// What an attempt waits for.
+/// What an attempt waits for. It resumes when all jobs of one request have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Wait {
-    /// All awaited jobs.
-    all: Vec<JobId>,
+    /// Each with the number of its jobs that have not ended.
+    awaited: Vec<(AwaitedJobs, usize)>,
     /// The awaited jobs that have not ended.
     pub open: BTreeSet<JobId>,
     requests: Vec<WaitingRequest>,
 }
 
 impl Wait {
+    /// The attempt waits for these jobs too, of which those in `open` have not ended. A request for all jobs replaces an
+    /// earlier one for all. Beyond a bound the oldest is dropped: its caller repeats it.
+    fn add(&mut self, jobs: AwaitedJobs, open: BTreeSet<JobId>) {
+        self.awaited.retain(|(earlier, _)| *earlier != jobs && !(earlier.all && jobs.all));
+        self.awaited.push((jobs, open.len()));
+        if self.awaited.len() > WAITERS {
+            self.awaited.remove(0);
+        }
+        self.open.extend(open);
+    }
+
+    /// A job has ended.
+    fn ended(&mut self, job: JobId) {
+        if self.open.remove(&job) {
+            let with = |(awaited, _): &&mut (AwaitedJobs, usize)| awaited.jobs.binary_search(&job).is_ok();
+            self.awaited.iter_mut().filter(with).for_each(|(_, open)| *open -= 1);
+        }
+    }
+
+    /// Whether all jobs of one request have ended.
+    fn is_over(&self) -> bool {
+        self.awaited.iter().any(|(_, open)| *open == 0)
+    }
+
+    /// The jobs of the requests whose jobs have all ended.
+    fn all_ended(&self) -> BTreeSet<JobId> {
+        let over = self.awaited.iter().filter(|(_, open)| *open == 0);
+        over.flat_map(|(awaited, _)| awaited.jobs.iter().copied()).collect()
+    }
+
     /// Keeps a request until the attempt resumes, or until this time. Returns the oldest one if there are too many.
     fn keep(&mut self, request: WaitingRequest) -> Option<WaitingRequest> {
         self.requests.push(request);
@@ -67,32 +107,26 @@ impl Wait {
 }
 
 impl Relations {
-    /// The attempt of a job waits for these jobs, of which those in `open` have not ended, and for no others.
-    fn note_wait(&mut self, id: JobId, jobs: Vec<JobId>, open: BTreeSet<JobId>) {
-        self.forget_awaited(id);
+    /// The attempt of a job waits for these jobs, of which those in `open` have not ended, beside those it waits for.
+    fn note_wait(&mut self, id: JobId, jobs: AwaitedJobs, open: BTreeSet<JobId>) {
         for job in &open {
             self.waiters.entry(*job).or_default().insert(id);
         }
-        let wait = self.waits.entry(id).or_default();
-        (wait.all, wait.open) = (jobs, open);
-    }
-
-    fn forget_awaited(&mut self, id: JobId) {
-        let Some(wait) = self.waits.get_mut(&id) else { return };
-        for job in std::mem::take(&mut wait.open) {
-            if let Some(waiters) = self.waiters.get_mut(&job) {
-                waiters.remove(&id);
-                if waiters.is_empty() {
-                    self.waiters.remove(&job);
-                }
-            }
-        }
+        self.waits.entry(id).or_default().add(jobs, open);
     }
 
     /// Removes the wait of an attempt.
     fn end_wait(&mut self, id: JobId) -> Option<Wait> {
-        self.forget_awaited(id);
-        self.waits.remove(&id)
+        let wait = self.waits.remove(&id)?;
+        for job in &wait.open {
+            if let Some(waiters) = self.waiters.get_mut(job) {
+                waiters.remove(&id);
+                if waiters.is_empty() {
+                    self.waiters.remove(job);
+                }
+            }
+        }
+        Some(wait)
     }
 
     /// Takes the jobs whose attempts wait for a job that has ended.
@@ -103,7 +137,7 @@ impl Relations {
     /// An attempt has one job less to wait for.
     fn awaits_no_more(&mut self, id: JobId, job: JobId) {
         if let Some(wait) = self.waits.get_mut(&id) {
-            wait.open.remove(&job);
+            wait.ended(job);
         }
     }
 
@@ -117,9 +151,9 @@ impl Relations {
         found
     }
 
-    /// Whether everything that an attempt waits for has ended; false if it does not wait.
+    /// Whether everything that one request of an attempt waits for has ended; false if it does not wait.
     pub fn is_wait_over(&self, id: JobId) -> bool {
-        self.awaited_by(id).is_some_and(BTreeSet::is_empty)
+        self.waits.get(&id).is_some_and(Wait::is_over)
     }
 }
 
@@ -145,39 +179,40 @@ impl Kernel {
             self.look_at_wait(id);
             return self.break_cycle(id);
         }
-        if jobs.iter().all(|job| !self.jobs.contains(*job)) {
-            return self.answer(to, Ok(Waited { jobs, over: true }));
+        if jobs.jobs.iter().all(|job| !self.jobs.contains(*job)) {
+            return self.answer(to, Ok(Waited { jobs: jobs.jobs, over: true }));
         }
         let event = Event::Wait { claim: of.attempt.claim, lease: of.lease };
         match transition(&entry.status.get(), &event, self.env.wall()) {
             Ok(Decision::Step(step)) => {
                 self.send_step(task, *step, Then::Suspend(Suspension { jobs, wait_ms, to }));
             }
-            Ok(Decision::Same) => self.answer(to, Ok(Waited { jobs, over: false })),
+            Ok(Decision::Same) => self.answer(to, Ok(Waited { jobs: jobs.jobs, over: false })),
             Err(refusal) => self.answer(to, Err(Rejected::Event(refusal))),
         }
     }
 
     /// Returns the awaited jobs: those that are named, or all that the parent asked for.
-    fn awaited(&self, parent: JobId, named: Option<&[JobId]>) -> Result<Vec<JobId>, Rejected> {
+    fn awaited(&self, parent: JobId, named: Option<&[JobId]>) -> Result<AwaitedJobs, Rejected> {
         let own: BTreeSet<JobId> = self.relations.links.of(parent).collect();
-        match named {
-            None => Ok(own.into_iter().collect()),
-            Some(named) => match named.iter().find(|job| !own.contains(job)) {
-                Some(&job) => Err(Rejected::NotSubJob { parent, job }),
-                None => Ok(named.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()),
-            },
+        let Some(named) = named else {
+            return Ok(AwaitedJobs { jobs: own.into_iter().collect(), all: true });
+        };
+        if let Some(&job) = named.iter().find(|job| !own.contains(job)) {
+            return Err(Rejected::NotSubJob { parent, job });
         }
+        let named: BTreeSet<JobId> = named.iter().copied().collect();
+        Ok(AwaitedJobs { jobs: named.into_iter().collect(), all: false })
     }
 
-    fn note_wait(&mut self, id: JobId, jobs: Vec<JobId>) {
-        let open: BTreeSet<_> = jobs.iter().copied().filter(|job| self.jobs.contains(*job)).collect();
-        // An attempt that was about to resume has more to wait for.
-        let session = self.fleet.holder(id).filter(|_| !open.is_empty());
+    fn note_wait(&mut self, id: JobId, jobs: AwaitedJobs) {
+        let open = jobs.jobs.iter().copied().filter(|job| self.jobs.contains(*job)).collect();
+        self.relations.note_wait(id, jobs, open);
+        // An attempt that was about to resume may have more to wait for.
+        let session = self.fleet.holder(id).filter(|_| !self.relations.is_wait_over(id));
         if let Some(state) = session.and_then(|session| self.fleet.session_mut(session)) {
             state.ready.retain(|ready| *ready != id);
         }
-        self.relations.note_wait(id, jobs, open);
         self.lend_limits(id);
     }
 
@@ -232,7 +267,7 @@ impl Kernel {
     /// Keeps a request until it can be answered, or for this time; a request with no wait time is answered
     /// immediately.
     fn answer_later(&mut self, id: JobId, wait: Suspension) {
-        let Suspension { jobs, wait_ms, to } = wait;
+        let Suspension { jobs: AwaitedJobs { jobs, .. }, wait_ms, to } = wait;
         if wait_ms == 0 {
             return self.answer(to, Ok(Waited { jobs, over: false }));
         }
@@ -265,8 +300,8 @@ impl Kernel {
 
     /// At start: a waiting attempt waits for all jobs that it asked for and that have not ended.
     pub(crate) fn wait_again(&mut self, id: JobId) {
-        let jobs = self.relations.links.of(id).collect();
-        self.note_wait(id, jobs);
+        let jobs: BTreeSet<JobId> = self.relations.links.of(id).collect();
+        self.note_wait(id, AwaitedJobs { jobs: jobs.into_iter().collect(), all: true });
         self.lend_slot(id);
         self.look_at_wait(id);
     }
@@ -289,7 +324,8 @@ impl Kernel {
         }
     }
 
-    /// Checks whether everything that an attempt waits for has ended.
+    /// Checks whether everything that one request of an attempt waits for has ended. The requests that still wait are
+    /// answered when the attempt resumes; their callers repeat them, and the slot is free again meanwhile.
     pub(crate) fn look_at_wait(&mut self, id: JobId) {
         let over = self.relations.is_wait_over(id);
         let waits = self.jobs.get(id).is_some_and(|entry| entry.waits_for_jobs());
@@ -367,7 +403,7 @@ impl Kernel {
     }
 
     /// Removes the wait of an attempt, and answers its requests. `answer` gets the jobs that a request named, and whether
-    /// all of them have ended: another request may have named others since.
+    /// all of them have ended. Returns the jobs of the requests for which this is true.
     fn end_wait(
         &mut self,
         id: JobId,
@@ -375,14 +411,14 @@ impl Kernel {
     ) -> Vec<JobId> {
         let Some(wait) = self.relations.end_wait(id) else { return Vec::new() };
         self.end_lending(id);
-        let ended: BTreeSet<_> = wait.all.iter().copied().collect();
+        let ended = wait.all_ended();
         for WaitingRequest { to, until, jobs } in wait.requests {
             self.deadlines.clear(Deadline::Wait(until, id, to));
-            // The attempt resumes because all of `ended` have ended, the last of them perhaps just now.
+            // The last of these may have ended just now.
             let over = jobs.iter().all(|job| ended.contains(job) || !self.jobs.contains(*job));
             self.answer(to, answer(over, jobs));
         }
-        wait.all
+        ended.into_iter().collect()
     }
 
     /// The attempt is no longer held: it waits for nothing.
@@ -403,7 +439,11 @@ mod tests {
 
     /// Notes that the attempt of a job waits for these jobs, all of which are open.
     fn wait(relations: &mut Relations, job: u64, open: &[u64]) {
-        relations.note_wait(id(job), open.iter().copied().map(id).collect(), set(open));
+        relations.note_wait(id(job), named(open), set(open));
+    }
+
+    fn named(jobs: &[u64]) -> AwaitedJobs {
+        AwaitedJobs { jobs: set(jobs).into_iter().collect(), all: false }
     }
 
     fn ended(relations: &mut Relations, job: u64) -> BTreeSet<JobId> {
@@ -427,28 +467,65 @@ mod tests {
     #[test]
     fn a_wait_for_ended_jobs_is_over_at_once_and_still_names_them() {
         let mut relations = Relations::default();
-        relations.note_wait(id(9), vec![id(1)], BTreeSet::new());
+        relations.note_wait(id(9), named(&[1]), BTreeSet::new());
         assert!(relations.is_wait_over(id(9)));
-        assert_eq!(relations.end_wait(id(9)).unwrap().all, [id(1)]);
+        assert_eq!(relations.end_wait(id(9)).unwrap().all_ended(), set(&[1]));
         assert!(!relations.is_wait_over(id(9)));
     }
 
     #[test]
-    fn another_wait_replaces_the_one_before() {
+    fn ground_7_a_second_wait_is_added_to_the_first_and_either_ends_the_waiting() {
         let mut relations = Relations::default();
         wait(&mut relations, 9, &[1, 2]);
         wait(&mut relations, 8, &[1]);
-        wait(&mut relations, 9, &[2, 3]);
-        assert_eq!(relations.awaited_by(id(9)), Some(&set(&[2, 3])));
-        assert_eq!(ended(&mut relations, 1), set(&[8]), "the other wait for the same job stays");
+        wait(&mut relations, 9, &[3, 2]);
+        assert_eq!(relations.awaited_by(id(9)), Some(&set(&[1, 2, 3])));
+        assert_eq!(ended(&mut relations, 1), set(&[8, 9]));
         assert_eq!(ended(&mut relations, 3), set(&[9]));
+        assert!(!relations.is_wait_over(id(9)), "each request still waits for job 2");
+        wait(&mut relations, 9, &[4]);
+        assert_eq!(ended(&mut relations, 2), set(&[9]));
+        assert!(relations.is_wait_over(id(9)));
+        let over = relations.end_wait(id(9)).unwrap();
+        assert_eq!((over.all_ended(), over.open), (set(&[1, 2, 3]), set(&[4])));
+        assert!(relations.waiters.is_empty(), "nobody waits for job 4 any more");
+    }
+
+    #[test]
+    fn ground_7_a_repeated_wait_is_counted_once_and_the_number_of_waits_is_bounded() {
+        let mut relations = Relations::default();
+        (0..3).for_each(|_| wait(&mut relations, 9, &[1, 2]));
+        ended(&mut relations, 1);
+        relations.note_wait(id(9), named(&[1, 2]), set(&[2]));
+        assert_eq!(relations.waits[&id(9)].awaited, [(named(&[1, 2]), 1)]);
+        ended(&mut relations, 2);
+        assert!(relations.is_wait_over(id(9)));
+        (1..100).for_each(|job| wait(&mut relations, 8, &[job]));
+        assert_eq!(relations.waits[&id(8)].awaited.len(), WAITERS);
+        ended(&mut relations, 1);
+        assert!(!relations.is_wait_over(id(8)), "the oldest were dropped");
+        ended(&mut relations, 99);
+        assert!(relations.is_wait_over(id(8)));
+    }
+
+    #[test]
+    fn ground_7_a_wait_for_all_replaces_the_earlier_one_for_all() {
+        let mut relations = Relations::default();
+        let all = |jobs: &[u64]| AwaitedJobs { all: true, ..named(jobs) };
+        relations.note_wait(id(9), all(&[1]), set(&[1]));
+        ended(&mut relations, 1);
+        assert!(relations.is_wait_over(id(9)));
+        relations.note_wait(id(9), all(&[1, 2]), set(&[2]));
+        assert!(!relations.is_wait_over(id(9)), "job 2 came later");
+        ended(&mut relations, 2);
+        assert!(relations.is_wait_over(id(9)));
     }
 
     #[test]
     fn the_end_of_a_wait_leaves_nothing_behind() {
         let mut relations = Relations::default();
         wait(&mut relations, 9, &[1, 2]);
-        assert_eq!(relations.end_wait(id(9)).unwrap().all, [id(1), id(2)]);
+        assert_eq!(relations.end_wait(id(9)).unwrap().open, set(&[1, 2]));
         assert!(relations.waits.is_empty() && relations.waiters.is_empty());
         assert!(relations.end_wait(id(9)).is_none());
     }

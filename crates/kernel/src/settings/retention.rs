@@ -1,7 +1,7 @@
 //! The rules for completed jobs: the server's is kept here and in the store, the others belong to types and queues.
 
 use jobhall_core::retention::Rule;
-use jobhall_core::{QueueName, Retention, RetentionError, TypeConfig, TypeName};
+use jobhall_core::{QueueName, Retention, RetentionError, TypeName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::api::answer::Rejected;
@@ -41,10 +41,7 @@ impl Settings {
     pub fn rule(&self, job_type: &TypeName, queue: &QueueName) -> Rule {
         let queue = self.queues.get(queue).map(|(_, config)| config.clone()).unwrap_or_default();
         let is_reserved = self.reserved.of(job_type).is_some();
-        match self.types.get(job_type) {
-            Some((_, config)) => Rule::of(is_reserved, config, &queue, self.retention.1),
-            None => Rule::of(is_reserved, &TypeConfig::of(job_type), &queue, self.retention.1),
-        }
+        Rule::of(is_reserved, self.type_config(job_type), &queue, self.retention.1)
     }
 
     /// Which jobs the number of a rule counts together with these.

@@ -15,7 +15,7 @@ use jobhall_core::{Application, JobId, NewJob, Schedule, ScheduleName, Submitted
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::api::answer::Rejected;
-use crate::api::request::Submit;
+use crate::api::request::{IdempotencyKey, Submit};
 use crate::api::ticket::Ticket;
 use crate::commits::settle::Pending;
 use crate::kernel::{Kernel, ROUNDS};
@@ -257,14 +257,19 @@ impl Kernel {
     }
 
     /// Creates the job of a schedule now. This is not a tick and does not change the schedule.
-    pub(crate) fn run_schedule(&mut self, name: &ScheduleName, ticket: Ticket<Vec<Submitted>>) {
+    pub(crate) fn run_schedule(
+        &mut self,
+        name: &ScheduleName,
+        key: Option<IdempotencyKey>,
+        ticket: Ticket<Vec<Submitted>>,
+    ) {
         let Some(kept) = self.settings.schedules.get(name) else {
             return self.answer(ticket, Err(Rejected::NoSuchSchedule(name.clone())));
         };
         let job = NewJob { schedule: Some(name.clone()), ..kept.config.job.clone() };
         // Whoever set the schedule was allowed to.
         let by = self.settings.application_of(&job.job_type);
-        self.submit(Submit { jobs: vec![job], by, ..Submit::default() }, ticket);
+        self.submit(Submit { jobs: vec![job], name: key, by, ..Submit::default() }, ticket);
     }
 }
 

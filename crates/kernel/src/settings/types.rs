@@ -29,8 +29,7 @@ pub(crate) struct SettingPending {
 impl Kernel {
     /// The configuration of a type, or the default.
     pub fn type_config(&self, job_type: &TypeName) -> Arc<TypeConfig> {
-        let known = self.settings.types.get(job_type).map(|(_, config)| config.clone());
-        known.unwrap_or_else(|| Arc::new(TypeConfig::of(job_type)))
+        self.settings.type_config(job_type).clone()
     }
 
     /// Known types by name, after this one: those configured, and those used recently.
@@ -70,7 +69,7 @@ impl Kernel {
     /// the writes that remove them from the store.
     pub fn forget_default_types(&mut self) -> Vec<SettingWrite> {
         let types = self.settings.types.iter();
-        let defaults = types.filter(|(name, (_, config))| **config == TypeConfig::of(name));
+        let defaults = types.filter(|(name, (_, config))| config == TypeConfig::shared(name));
         let mut defaults: Vec<_> = defaults.map(|(name, (rev, _))| (name.clone(), *rev)).collect();
         defaults.sort();
         for (name, _) in &defaults {

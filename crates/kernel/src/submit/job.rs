@@ -40,6 +40,7 @@ pub(super) fn reuse_range(job: &NewJob, config: &TypeConfig, now: Time) -> Optio
     match job.reuse? {
         Reuse::MaxAge(_) if config.reuse_window_ms == 0 => None,
         Reuse::MaxAge(ms) => Some(ReuseRange::since(now.minus_ms(ms.min(config.reuse_window_ms)))),
+        Reuse::Any => Some(ReuseRange::since(Time::EPOCH)),
         Reuse::Above(id) => Some(ReuseRange::above(id)),
     }
 }

@@ -51,7 +51,7 @@ impl Kernel {
 
     /// Returns the plan, unless the params of a job that it joins must be read first.
     pub(super) fn read_joined(&mut self, plan: Plan) -> Option<Plan> {
-        let unread = if plan.rounds == 0 { Vec::new() } else { plan.unread() };
+        let unread = plan.unread();
         if unread.is_empty() {
             return Some(plan);
         }

@@ -86,7 +86,8 @@ impl Kernel {
 
     /// Checks the relations of a plan's jobs. Returns the plan, unless it is rejected or has to wait for a read.
     pub(super) fn survey(&mut self, plan: Plan) -> Option<Plan> {
-        let plan = self.read_joined(plan)?;
+        // A plan joins existing jobs only after its first round, and is large to move.
+        let plan = if plan.rounds == 0 { plan } else { self.read_joined(plan)? };
         if !plan.related || matches!(plan.reply_to, ReplyTo::Fill(..)) {
             return Some(plan);
         }
@@ -274,7 +275,7 @@ impl Kernel {
 pub(super) fn group_created(new: GroupId, kept: Vec<Submitted>) -> GroupCreated {
     let mut kept = kept.into_iter();
     let id = kept.next().map_or(new, |group| GroupId::of(group.id));
-    GroupCreated { id, jobs: kept.collect() }
+    GroupCreated { id, jobs: kept.collect(), repeated: id != new }
 }
 
 /// A job in a queue outside the caller's scope is treated as not existing.

@@ -82,14 +82,14 @@ impl CompletedCounts {
     }
 
     /// A job has ended.
-    pub fn ended(&mut self, id: JobId, of: CountOf) {
+    pub fn ended(&mut self, id: JobId, of: &CountOf) {
         match &mut self.counting {
             Counting::NotBegun => return,
             Counting::Step(step) => match id.get() {
                 number if number <= step.counted || number > step.highest => {}
                 number if number <= step.last => {
                     match step.open.binary_search(&id) {
-                        Ok(_) => step.ended.push(of),
+                        Ok(_) => step.ended.push(of.clone()),
                         Err(_) => step.disturbed = true,
                     }
                     return;
@@ -124,9 +124,12 @@ impl CompletedCounts {
         }
     }
 
-    fn add(&mut self, of: CountOf, jobs: u64) {
+    fn add(&mut self, of: &CountOf, jobs: u64) {
         self.total += jobs;
-        *self.counts.entry(of).or_default() += jobs;
+        match self.counts.get_mut(of) {
+            Some(count) => *count += jobs,
+            None => drop(self.counts.insert(of.clone(), jobs)),
+        }
     }
 
     fn is_full(&self) -> bool {
@@ -194,9 +197,9 @@ impl Kernel {
         }
         for count in found.counts {
             let of = self.settings.count_of(&count.job_type, &count.queue);
-            self.deadlines.retention.kept.add(of, count.jobs);
+            self.deadlines.retention.kept.add(&of, count.jobs);
         }
-        step.ended.into_iter().for_each(|of| self.deadlines.retention.kept.add(of, 1));
+        step.ended.iter().for_each(|of| self.deadlines.retention.kept.add(of, 1));
         self.bound_counts();
         match found.next.map(JobId::get).filter(|next| *next <= step.highest) {
             Some(next) => self.count_step(next - 1, next - 1 + STEP, step.highest),

@@ -259,15 +259,15 @@ impl Kernel {
             || job.group.is_some_and(|group| self.groups.get(group).is_some())
     }
 
-    /// A job of this type in this queue has ended.
-    pub(crate) fn count_end(&mut self, id: JobId, class: &jobhall_core::Class) {
+    /// An open job has ended.
+    pub(crate) fn count_end(&mut self, id: JobId) {
+        let Some(class) = self.jobs.get(id).and_then(|entry| self.board.class(entry.class)) else { return };
         let of = self.settings.count_of(&class.job_type, &class.queue);
         let walk = &mut self.deadlines.retention;
-        walk.kept.ended(id, of.clone());
+        walk.kept.ended(id, &of);
         if walk.has_passed(id) {
             let keep_ms = self.settings.rule(&class.job_type, &class.queue).keep.keep_ms;
-            let until = self.env.wall().plus_ms(keep_ms.unwrap_or(u64::MAX));
-            self.deadlines.retention.ended(id, of, until);
+            walk.ended(id, of, self.env.wall().plus_ms(keep_ms.unwrap_or(u64::MAX)));
         }
         self.bound_counts();
     }

@@ -233,6 +233,20 @@ fn ground_4_only_a_success_above_the_given_job_is_reused_whatever_its_age() {
 }
 
 #[test]
+fn any_success_is_reused_whatever_its_number_and_its_age() {
+    let mut hall = Hall::new();
+    hall.set_type("t", |config| config.reuse_window_ms = 0);
+    let any = || NewJob { reuse: Some(jobhall_core::Reuse::Any), ..keyed("t", "k") };
+    let first = hall.submit(any()).unwrap();
+    assert_eq!((first.id.get(), first.disposition), (1, Disposition::Created), "no number is lower");
+    let held = hall.take_one("w");
+    hall.report("w", &held, passed()).unwrap();
+    hall.pass(48 * 3_600_000);
+    let second = hall.submit(any()).unwrap();
+    assert_eq!((second.id, second.disposition), (first.id, Disposition::Reused));
+}
+
+#[test]
 fn many_jobs_are_made_all_or_nothing() {
     let mut hall = Hall::new();
     hall.submit(keyed("t", "held")).unwrap();

@@ -9,7 +9,9 @@ fn create(hall: &mut Hall, closed: bool, members: usize) -> (GroupId, Vec<JobId>
     let group = NewGroup { closed, ..NewGroup::default() };
     let jobs = vec![NewJob { retry: tries(1), ..job("t") }; members];
     match hall.ask(Request::CreateGroup { group, submit: Submit { jobs, ..Submit::default() } }).unwrap() {
-        Answer::GroupCreated(GroupCreated { id, jobs }) => (id, jobs.iter().map(|made| made.id).collect()),
+        Answer::GroupCreated(GroupCreated { id, jobs, .. }) => {
+            (id, jobs.iter().map(|made| made.id).collect())
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -14,7 +14,7 @@ use jobhall_store::{CommitError, Unit};
 fn create(hall: &mut Hall, closed: bool, jobs: Vec<NewJob>) -> (GroupId, Vec<Submitted>) {
     let group = NewGroup { closed, ..NewGroup::default() };
     match hall.ask(Request::CreateGroup { group, submit: Submit { jobs, ..Submit::default() } }).unwrap() {
-        Answer::GroupCreated(GroupCreated { id, jobs }) => (id, jobs),
+        Answer::GroupCreated(GroupCreated { id, jobs, .. }) => (id, jobs),
         other => panic!("{other:?}"),
     }
 }
@@ -145,8 +145,13 @@ fn making_a_group_again_under_the_same_key_gives_the_same_group() {
         let submit = Submit { jobs: vec![once(), once()], name: Some(name), ..Submit::default() };
         Request::CreateGroup { group: NewGroup::default(), submit }
     };
-    let first = hall.ask(ask(1)).unwrap();
-    assert_eq!(hall.ask(ask(1)).unwrap(), first);
+    let made = |answer| match answer {
+        Ok(Answer::GroupCreated(GroupCreated { id, jobs, repeated })) => ((id, jobs), repeated),
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = (made(hall.ask(ask(1))), made(hall.ask(ask(1))));
+    assert_eq!((first.1, second.1), (false, true));
+    assert_eq!(second.0, first.0);
     assert_eq!(hall.ask(ask(2)), Err(Rejected::IdempotencyKeyReused));
     assert_eq!((hall.store.groups_now(false).len(), hall.store.all_jobs().len()), (1, 2));
 }
@@ -184,6 +189,25 @@ fn copies_are_one_member_and_the_first_success_ends_the_others() {
     assert_eq!(shown.status.state.name(), StateName::Cancelled);
     let text = format!("job {original}, a copy of it, has succeeded");
     assert_eq!(shown.status.state.error().unwrap().explanation, text);
+}
+
+#[test]
+fn a_member_whose_copy_succeeded_is_not_retried_after_the_copy_was_removed() {
+    let mut hall = Hall::new();
+    let (id, jobs) = create(&mut hall, false, vec![once(), once()]);
+    let (original, failing) = (jobs[0].id, jobs[1].id);
+    let copy = hall.submit(NewJob { copy_of: Some(original), ..in_group(id) }).unwrap().id;
+    hall.ask(Request::CloseGroup { id }).unwrap();
+    let held = [hall.take_one("w"), hall.take_one("w"), hall.take_one("w")];
+    let of = |job| held.iter().find(|held| held.attempt.job == job).unwrap();
+    hall.report("w", of(failing), failed("no")).unwrap();
+    hall.report("w", of(copy), passed()).unwrap();
+    hall.report("w", of(original), passed()).unwrap();
+    assert_eq!(hall.show(original).job.status.state.name(), StateName::Cancelled);
+    assert_eq!(hall.ask(Request::Remove { ids: vec![copy] }), Ok(Answer::Removed(1)));
+    let new = retry(&mut hall, id).unwrap();
+    let made = hall.store.all_jobs().into_iter().filter(|job| job.spec.group == Some(new));
+    assert_eq!(made.map(|job| job.spec.retry_of).collect::<Vec<_>>(), [Some(failing)]);
 }
 
 #[test]

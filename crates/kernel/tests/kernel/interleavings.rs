@@ -234,7 +234,7 @@ fn a_group_ends_once_whatever_comes_first_of_its_close_its_cancel_and_its_last_m
             let mut hall = Hall::new();
             let submit = Submit { jobs: vec![job("t"); 2], ..Submit::default() };
             let made = hall.ask(Request::CreateGroup { group: NewGroup::default(), submit }).unwrap();
-            let Answer::GroupCreated(GroupCreated { id, jobs }) = made else { panic!() };
+            let Answer::GroupCreated(GroupCreated { id, jobs, .. }) = made else { panic!() };
             let session = hall.worker("w", "");
             hall.vacancy(session, 1);
             let held = hall.assignments().remove(0).1;

@@ -3,6 +3,7 @@
 
 mod at_most_once;
 mod avoid;
+mod bad_records;
 mod cancel;
 mod counts;
 mod credit;

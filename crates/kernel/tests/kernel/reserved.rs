@@ -96,7 +96,7 @@ fn ground_2_a_schedule_of_a_reserved_type_belongs_to_the_application() {
     set(&mut hall, config("app.x"), Some(APP)).unwrap();
     assert!(is_reserved(set(&mut hall, config("mail"), None)), "nobody else changes it");
     assert!(is_reserved(set(&mut hall, None, None)), "nobody else removes it");
-    hall.ask(Request::RunSchedule { name: name() }).unwrap();
+    hall.ask(Request::RunSchedule { name: name(), key: None }).unwrap();
     hall.pass(3_600_000);
     assert_eq!(hall.kernel.open_count(), 2, "its ticks create jobs");
     set(&mut hall, None, Some(APP)).unwrap();

@@ -8,7 +8,9 @@ use jobhall_core::{
     Cron, Job, JobId, Key, NewJob, OnDuplicate, Rhythm, Schedule, ScheduleName, StateName, Time, TypeConfig,
     TypeName, Windows, Zone,
 };
-use jobhall_kernel::{Answer, Config, Mono, Now, Rejected, Request, ScheduleConfig, ShownSchedule, Why};
+use jobhall_kernel::{
+    Answer, Config, IdempotencyKey, Mono, Now, Rejected, Request, ScheduleConfig, ShownSchedule, Why,
+};
 use jobhall_store::CommitError;
 
 const MINUTE: u64 = 60_000;
@@ -265,12 +267,15 @@ fn a_run_by_hand_is_no_tick() {
     let mut hall = hall();
     set(&mut hall, hourly());
     let before = shown(&mut hall);
-    let Answer::Submitted(submitted) = hall.ask(Request::RunSchedule { name: name("s") }).unwrap() else {
-        panic!()
+    let run = |schedule: &str, key: Option<&str>| {
+        let key = key.map(|key| IdempotencyKey { scope: "a".to_owned(), key: key.to_owned(), body: 1 });
+        Request::RunSchedule { name: name(schedule), key }
     };
+    let Answer::Submitted(submitted) = hall.ask(run("s", Some("once"))).unwrap() else { panic!() };
+    assert_eq!(hall.ask(run("s", Some("once"))).unwrap(), Answer::Submitted(submitted.clone()), "repeated");
     assert_eq!(hall.stored(submitted[0].id).spec.schedule, Some(name("s")));
     assert_eq!(shown(&mut hall), before);
-    let refused = hall.ask(Request::RunSchedule { name: name("other") }).unwrap_err();
+    let refused = hall.ask(run("other", None)).unwrap_err();
     assert_eq!(refused.to_string(), "there is no schedule other");
 }
 

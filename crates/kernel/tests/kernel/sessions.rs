@@ -1,6 +1,6 @@
 //! What a session has of its own: its lease, whether its process began anew, and the name of its worker.
 
-use crate::rig::{Hall, failed, job, worker};
+use crate::rig::{Hall, failed, job, passed, worker};
 use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{AttemptId, JobId, LeaseId, NewJob, QueueName, StateName};
 use jobhall_kernel::{Answer, Assignment, Config, Effect, OpenedSession, Rejected, Request, SessionId, Why};
@@ -81,6 +81,20 @@ fn ground_8_a_lease_out_of_bounds_is_refused_with_the_bounds() {
     }
     let mut small = Hall::with(Config { lease_ms: 500, ..Config::default() });
     assert_eq!(open(&mut small, "w", Vec::new(), (Some(500), false)).unwrap().lease_ms, 500);
+}
+
+#[test]
+fn ground_8_a_refused_session_ends_none_of_its_worker() {
+    let mut hall = Hall::new();
+    let (old, held) = died(&mut hall, true);
+    let brought = vec![(held.attempt, held.lease)];
+    for given in [2_999, 30_001] {
+        open(&mut hall, "w", brought.clone(), (Some(given), true)).unwrap_err();
+    }
+    assert!(!ended(&hall, old));
+    assert_eq!(hall.state(held.attempt.job), StateName::Accepted, "its attempt has not moved either");
+    let opened = open(&mut hall, "w", brought, (Some(3_000), true)).unwrap();
+    assert_eq!((opened.kept, ended(&hall, old)), (vec![held.attempt], true));
 }
 
 #[test]
@@ -201,4 +215,89 @@ fn ground_8_a_job_that_avoids_a_worker_waits_only_for_one_that_it_may_go_to() {
     hall.credit(a, 2);
     hall.report("a", &given, failed("no")).unwrap();
     assert_eq!(assigned(&mut hall), [(a, given.attempt.job)], "b is none that it waits for");
+}
+
+fn offer(hall: &mut Hall, session: SessionId, abilities: &str, accepts: &str) -> Result<Answer, Rejected> {
+    let (abilities, accepts) = (Abilities::parse(abilities).unwrap(), Accepts::parse(accepts).unwrap());
+    hall.ask(Request::SetAbilities { session, abilities, accepts })
+}
+
+fn of_version(version: &str) -> NewJob {
+    needing(&format!("commands=clean@{version}"))
+}
+
+#[test]
+fn a_session_takes_jobs_of_what_it_offers_now_and_its_attempts_go_on() {
+    let mut hall = Hall::new();
+    let session = hall.worker("w", "commands=[clean@1]");
+    hall.credit(session, 3);
+    let first = hall.submit(of_version("1")).unwrap().id;
+    let given = hall.assignments();
+    assert_eq!(given.iter().map(|given| given.1.attempt.job).collect::<Vec<_>>(), [first]);
+    let new = hall.submit(of_version("2")).unwrap().id;
+    assert_eq!(assigned(&mut hall), [], "it does not offer this version yet");
+    offer(&mut hall, session, "commands=[clean@2]", "").unwrap();
+    assert_eq!(assigned(&mut hall), [(session, new)], "without another word of the worker");
+    let old = hall.submit(of_version("1")).unwrap().id;
+    assert_eq!(assigned(&mut hall), [], "nor does it offer the old one any more");
+    hall.accept("w", &given[0].1).unwrap();
+    hall.report("w", &given[0].1, passed()).unwrap();
+    assert_eq!(hall.state(first), StateName::Succeeded);
+    offer(&mut hall, session, "commands=[clean@1]", "").unwrap();
+    assert_eq!(assigned(&mut hall), [(session, old)], "a revert, with a slot that was free before");
+}
+
+#[test]
+fn a_session_that_accepts_other_types_is_filled_with_them() {
+    let mut hall = Hall::new();
+    let session = hall.worker_with("w", "", "type in (none)");
+    hall.vacancy(session, 2);
+    hall.credit(session, 1);
+    let ids: Vec<JobId> = (0..4).map(|_| hall.submit(job("t")).unwrap().id).collect();
+    assert_eq!(assigned(&mut hall), []);
+    offer(&mut hall, session, "", "type in (t)").unwrap();
+    let taken: Vec<JobId> = assigned(&mut hall).into_iter().map(|(_, id)| id).collect();
+    assert_eq!(taken, ids[..3], "each vacancy of the session, as far as it goes");
+}
+
+#[test]
+fn a_claim_in_flight_was_decided_on_what_the_session_offered_before() {
+    let mut hall = Hall::new();
+    let session = hall.worker("w", "commands=[clean@1]");
+    let id = hall.submit(of_version("1")).unwrap().id;
+    hall.hold = true;
+    hall.ask_later(Request::Credit { session, total: 1 });
+    offer(&mut hall, session, "commands=[clean@2]", "").unwrap();
+    hall.let_through();
+    assert_eq!(assigned(&mut hall), [(session, id)]);
+    hall.credit(session, 2);
+    let new = hall.submit(of_version("2")).unwrap().id;
+    assert_eq!(assigned(&mut hall), [(session, new)]);
+}
+
+#[test]
+fn a_job_goes_elsewhere_when_the_worker_that_is_reserved_for_it_no_longer_suits() {
+    let mut hall = Hall::new();
+    let session = hall.worker("w", "gpu=2, commands=[clean@1]");
+    hall.credit(session, 5);
+    hall.submit(using("gpu=1")).unwrap();
+    let small = hall.assignments().remove(0).1;
+    hall.accept("w", &small).unwrap();
+    let large = NewJob { uses: Uses::parse("gpu=2").unwrap(), ..of_version("1") };
+    let large = hall.submit(large).unwrap().id;
+    hall.pass(29_999);
+    hall.ask(Request::Renew { session }).unwrap();
+    hall.pass(1);
+    assert_eq!(hall.kernel.workers_in_use()[0].reserved_for, Some(large));
+    offer(&mut hall, session, "gpu=2, commands=[clean@2]", "").unwrap();
+    assert_eq!(hall.kernel.workers_in_use()[0].reserved_for, None);
+}
+
+#[test]
+fn what_a_session_offers_is_replaced_only_while_it_is_connected() {
+    let mut hall = Hall::new();
+    let session = free(&mut hall, "w");
+    hall.ask(Request::Disconnect { session }).unwrap();
+    assert_eq!(offer(&mut hall, session, "gpu=1", ""), Err(Rejected::NoSuchSession));
+    assert_eq!(offer(&mut hall, SessionId(1), "gpu=1", ""), Err(Rejected::NoSuchSession));
 }

@@ -413,6 +413,30 @@ fn each_of_two_waits_of_one_attempt_gets_its_own_answer() {
 }
 
 #[test]
+fn ground_7_a_later_wait_does_not_keep_an_attempt_from_resuming_for_an_earlier_one() {
+    let mut hall = Hall::new();
+    let parent = hall.submit(job("p")).unwrap().id;
+    let held = hall.take_one("w");
+    hall.accept("w", &held).unwrap();
+    let [x, y] = ["x", "y"].map(|name| hall.call("w", &held, name, job("c")).unwrap().id);
+    let wait = |hall: &mut Hall, jobs: &[JobId]| {
+        let of = AttemptRef { worker: worker("w"), attempt: held.attempt, lease: held.lease };
+        hall.ask_later(Request::Wait { of, jobs: Some(jobs.to_vec()), wait_ms: 30_000 })
+    };
+    let (first, second) = (wait(&mut hall, &[x]), wait(&mut hall, &[y]));
+    let children = [hall.take_one("v"), hall.take_one("v")];
+    hall.report("v", &children[0], passed()).unwrap();
+    assert_eq!((children[0].attempt.job, over(&mut hall, first)), (x, Some(vec![x])));
+    assert_eq!(hall.state(parent), StateName::Running);
+    let still = Answer::Waited(Waited { jobs: vec![y], over: false });
+    assert_eq!(answered(&mut hall, second), Some(Ok(still)));
+    let again = wait(&mut hall, &[y]);
+    assert_eq!(hall.state(parent), StateName::Waiting, "the slot is free again");
+    hall.report("v", &children[1], passed()).unwrap();
+    assert_eq!((hall.state(parent), over(&mut hall, again)), (StateName::Running, Some(vec![y])));
+}
+
+#[test]
 fn a_call_that_moves_a_name_while_its_attempt_begins_to_wait_ends_no_wait() {
     let mut hall = Hall::new();
     hall.submit(job("p")).unwrap();

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::submit::FieldError;
+use crate::job::submit::FieldError;
 
 /// Maximum size of the results in a list of inputs; the others are read one by one.
 pub const INPUT_RESULTS_BYTES: usize = 1 << 20;
@@ -76,7 +76,7 @@ pub struct Input {
     /// State of the job; `removed` if it was deleted after its end.
     pub state: String,
     /// Result of a job that succeeded.
-    #[serde(default, with = "crate::document::optional")]
+    #[serde(default, with = "crate::format::document::optional")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub result: Option<Box<RawValue>>,
     /// Whether there is a result that is omitted because of its size: read this input alone.

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use crate::session::INDICATOR_BYTES;
+
 /// The schema of [`jobhall_core::OnDuplicate`].
 pub(crate) struct OnDuplicateSchema;
 
@@ -42,6 +44,7 @@ impl JsonSchema for IndicatorSchema {
                 "name": {
                     "description": "Name of the indicator, if there are several.",
                     "type": "string",
+                    "maxLength": INDICATOR_BYTES,
                     "default": "",
                 },
                 "step": { "description": "Current value.", "type": "integer", "format": "uint64", "minimum": 0 },
@@ -51,7 +54,12 @@ impl JsonSchema for IndicatorSchema {
                     "format": "uint64",
                     "minimum": 0,
                 },
-                "message": { "description": "Message for people.", "type": "string", "default": "" },
+                "message": {
+                    "description": "Message for people.",
+                    "type": "string",
+                    "maxLength": INDICATOR_BYTES,
+                    "default": "",
+                },
             },
             "required": ["step"],
             "additionalProperties": false,

@@ -1,11 +1,15 @@
 //! Frames: lists of messages as bytes, in one of two encodings. Each message is encoded once, into the frame.
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 /// Maximum size of a frame.
 pub const FRAME_BYTES: usize = 1 << 20;
+/// How much of a frame is read from a connection at once. The WebSocket library clears this much memory before each
+/// read, and most frames have a few hundred bytes.
+pub const FRAME_READ_BYTES: usize = 16 << 10;
 /// Maximum number of messages in a frame.
 pub const FRAME_MESSAGES: usize = 4_096;
 /// Maximum nesting depth of a valid frame.
@@ -75,11 +79,76 @@ pub fn read_frame<M: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Resu
     Ok(messages)
 }
 
-fn read_packed<M: DeserializeOwned>(mut bytes: &[u8]) -> Result<Vec<M>, FrameError> {
-    let mut reader = rmp_serde::Deserializer::new(&mut bytes);
+fn read_packed<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, FrameError> {
+    let value = take_packed(&mut bytes)?;
+    if bytes.is_empty() { Ok(value) } else { Err(after_its_end()) }
+}
+
+/// Parses the value at the start of the bytes, and removes its bytes.
+fn take_packed<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, FrameError> {
+    let mut reader = rmp_serde::Deserializer::new(bytes);
     reader.set_max_depth(DEPTH);
-    let messages = serde::Deserialize::deserialize(&mut reader).map_err(|error| wrong(&error))?;
-    if bytes.is_empty() { Ok(messages) } else { Err(FrameError::Wrong("bytes after its end".to_owned())) }
+    T::deserialize(&mut reader).map_err(|error| wrong(&error))
+}
+
+fn after_its_end() -> FrameError {
+    FrameError::Wrong("bytes after its end".to_owned())
+}
+
+/// The bytes of each message of a frame; [`read_message`] reads one.
+///
+/// # Errors
+/// The frame is too large, or is not a list.
+pub fn split_frame(encoding: Encoding, bytes: &[u8]) -> Result<Vec<&[u8]>, FrameError> {
+    if bytes.len() > FRAME_BYTES {
+        return Err(FrameError::Bytes(bytes.len()));
+    }
+    let messages = match encoding {
+        Encoding::Json => {
+            let messages: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
+            messages.into_iter().map(|message| message.get().as_bytes()).collect()
+        }
+        Encoding::MessagePack => split_packed(bytes)?,
+    };
+    if messages.len() > FRAME_MESSAGES { Err(FrameError::Messages(messages.len())) } else { Ok(messages) }
+}
+
+fn split_packed(bytes: &[u8]) -> Result<Vec<&[u8]>, FrameError> {
+    let (count, mut rest) = packed_list(bytes).ok_or_else(|| FrameError::Wrong("no list".to_owned()))?;
+    let mut messages = Vec::new();
+    for _ in 0..count {
+        let start = rest;
+        let IgnoredAny = take_packed(&mut rest)?;
+        messages.push(&start[..start.len() - rest.len()]);
+    }
+    if rest.is_empty() { Ok(messages) } else { Err(after_its_end()) }
+}
+
+/// The length of a list, and the bytes after its header.
+fn packed_list(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (&marker, rest) = bytes.split_first()?;
+    match marker {
+        0x90..=0x9f => Some((usize::from(marker & 0x0f), rest)),
+        0xdc => {
+            rest.split_first_chunk().map(|(length, rest)| (usize::from(u16::from_be_bytes(*length)), rest))
+        }
+        0xdd => {
+            let (length, rest) = rest.split_first_chunk()?;
+            Some((usize::try_from(u32::from_be_bytes(*length)).ok()?, rest))
+        }
+        _ => None,
+    }
+}
+
+/// Parses one message.
+///
+/// # Errors
+/// It is unknown, or a field of it is wrong.
+pub fn read_message<M: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Result<M, FrameError> {
+    match encoding {
+        Encoding::Json => serde_json::from_slice(bytes).map_err(|error| wrong(&error)),
+        Encoding::MessagePack => read_packed(bytes),
+    }
 }
 
 fn wrong(error: &dyn std::error::Error) -> FrameError {

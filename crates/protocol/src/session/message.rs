@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::text;
 use super::{AssignedJob, OutcomeReport};
+use crate::format::timestamp::Timestamp;
+use crate::job::sub_job::{Called, SubJobState};
+use crate::job::submit::SubmitJob;
 use crate::log_frame::LogStream;
 use crate::problem::Code;
-use crate::sub_job::{Called, SubJobState};
-use crate::submit::SubmitJob;
-use crate::timestamp::Timestamp;
 
 /// The version of the session protocol.
 pub const SESSION_VERSION: u32 = 1;
@@ -17,8 +17,10 @@ pub const SESSION_VERSION: u32 = 1;
 pub const FEATURE_MOVED: &str = "moved";
 /// The feature by which the process of the worker exits when an operator drains the worker.
 pub const FEATURE_FINISH: &str = "finish";
+/// The feature by which a worker changes what it offers within a session.
+pub const FEATURE_ABILITIES: &str = "abilities";
 /// The features of this version.
-pub const SESSION_FEATURES: [&str; 2] = [FEATURE_MOVED, FEATURE_FINISH];
+pub const SESSION_FEATURES: [&str; 3] = [FEATURE_MOVED, FEATURE_FINISH, FEATURE_ABILITIES];
 
 /// The first message of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,6 +197,14 @@ pub enum ToServer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         jobs: Option<Vec<u64>>,
     },
+    /// The worker offers something else from now on. Its attempts go on. Answered by `abilities_set`, after which all
+    /// assignments were decided on what it offers now, except those that were being stored.
+    Abilities {
+        /// Abilities of the worker, as in the hello.
+        abilities: String,
+        /// Filter of accepted jobs, as in the hello.
+        accepts: String,
+    },
     /// Renews the session and all its leases. Answered by `renewed`.
     Renew {},
     /// Answered by `pong` with the same number.
@@ -228,6 +238,8 @@ pub enum Word {
     SubJob,
     /// `wait`.
     Wait,
+    /// `abilities`.
+    Abilities,
     /// `renew`.
     Renew,
     /// `leave`.
@@ -320,6 +332,8 @@ pub enum ToWorker {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         note: bool,
     },
+    /// What the worker offers was replaced.
+    AbilitiesSet {},
     /// The session was renewed for another term.
     Renewed {},
     /// A message was refused; none of it was stored.

@@ -95,7 +95,7 @@ pub(crate) mod bytes {
     use serde::de::{self, Visitor};
 
     use super::{Deserializer, Parse, Serializer};
-    use crate::base64;
+    use jobhall_core::base64;
 
     struct Plain;
 

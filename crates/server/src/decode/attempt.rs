@@ -2,14 +2,9 @@
 
 use jobhall_core::{Failure, Indicator, Json, Report, Verdict, When};
 use jobhall_engine::{AttemptRef, Request};
-use jobhall_protocol::{self as wire, OutcomeReport, RetryVerdict};
+use jobhall_protocol::{self as wire, INDICATOR_BYTES, OutcomeReport, REPORTED_INDICATORS, RetryVerdict};
 
 use crate::error::ApiError;
-
-/// Maximum number of indicators in one progress report.
-const INDICATORS: usize = 32;
-/// Maximum size of the name or message of an indicator.
-const INDICATOR_BYTES: usize = 1_024;
 
 /// How an attempt ends for its worker.
 pub(crate) enum Ending {
@@ -30,8 +25,8 @@ impl Ending {
 
 /// Validates indicators of progress.
 pub(crate) fn indicators(given: Vec<Indicator>) -> Result<Vec<Indicator>, ApiError> {
-    if given.len() > INDICATORS {
-        return Err(ApiError::bad(format!("more than {INDICATORS} indicators at once")));
+    if given.len() > REPORTED_INDICATORS {
+        return Err(ApiError::bad(format!("more than {REPORTED_INDICATORS} indicators at once")));
     }
     if given.iter().any(|one| one.name.len() > INDICATOR_BYTES || one.message.len() > INDICATOR_BYTES) {
         return Err(ApiError::bad(format!(

@@ -5,11 +5,11 @@ use jobhall_engine::{AttemptRef, Rejected};
 use jobhall_protocol::{self as wire, Called, FRAME_BYTES, SubJob, SubJobState};
 
 use super::submit;
-use crate::app::{App, now};
+use crate::auth::tokens::Identity;
 use crate::error::ApiError;
-use crate::params::shown;
-use crate::to_wire;
-use crate::tokens::Identity;
+use crate::request::params::shown;
+use crate::response::to_wire;
+use crate::server::app::{App, now};
 
 /// Maximum size of the states in one message, as JSON; results and errors beyond it are read separately. A message fits
 /// one frame, with room for its envelope.
@@ -42,13 +42,13 @@ pub(crate) async fn call(
     }
     // The lease of an attempt authorizes jobs in the queue of the attempt only, for every role.
     let scope = Scope::new(&[queue.as_str()]).map_err(ApiError::internal)?;
-    let jobs = submit::jobs(app, &Identity { scope, ..who.clone() }, &jobs).await?;
+    let jobs = submit::jobs(app, &who.clone().within(scope), &jobs).await?;
     let made = app.engine.call(of, names.into_iter().zip(jobs).collect(), None).await?;
     let ids: Vec<_> = made.iter().map(|made| made.id).collect();
     let states = states(app, &ids).await?;
-    let called = made.iter().zip(states).map(|(made, SubJobState { id, state, result, .. })| {
+    let called = made.iter().zip(states).map(|(made, SubJobState { id, state, result, left_out, .. })| {
         let params_differ = made.disposition.params_differ();
-        Called { id, disposition: made.disposition.to_string(), params_differ, state, result }
+        Called { id, disposition: made.disposition.to_string(), params_differ, state, result, left_out }
     });
     Ok(called.collect())
 }
@@ -73,14 +73,14 @@ pub(crate) async fn held(app: &App, of: &AttemptRef) -> Result<Job, ApiError> {
 }
 
 /// The states of these jobs, in order, within one frame: results and errors that do not fit are left out. Those of the
-/// first job always fit, so every job can be requested alone.
+/// first job always fit, so every job can be requested alone. Results that are artifacts are always left out.
 pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>, ApiError> {
     let (now, mut left) = (now(), STATES_BYTES.saturating_sub(ids.len() * STATE_BYTES));
     let mut states = Vec::with_capacity(ids.len());
     for ids in ids.chunks(AT_ONCE) {
         for (id, shown) in ids.iter().zip(app.engine.show_each(ids).await?) {
             let state = match shown {
-                Ok(shown) => state_of(&shown.job, now)?,
+                Ok(shown) => state_of(app, &shown.job, now).await?,
                 // It was deleted after it ended.
                 Err(Rejected::NoSuchJob(_)) => removed(*id),
                 Err(refused) => return Err(refused.into()),
@@ -97,10 +97,11 @@ pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>,
     Ok(states)
 }
 
-fn state_of(job: &Job, now: Time) -> Result<SubJobState, ApiError> {
+async fn state_of(app: &App, job: &Job, now: Time) -> Result<SubJobState, ApiError> {
     let wire::Job { id, state, result, error, .. } = to_wire::job(job, now)?;
     let outcome = job.status.state.outcome().map(|outcome| outcome.to_string());
-    Ok(SubJobState { id, state, outcome, result, left_out: false, error })
+    let left_out = app.artifacts.large_result(job).await?.is_some();
+    Ok(SubJobState { id, state, outcome, result: result.filter(|_| !left_out), left_out, error })
 }
 
 fn removed(id: JobId) -> SubJobState {

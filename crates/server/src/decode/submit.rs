@@ -6,9 +6,9 @@ use jobhall_core::{NewJob, RetryPolicy, TypeName};
 use jobhall_engine::{IdempotencyKey, Rejected};
 use jobhall_protocol as wire;
 
-use crate::app::App;
+use crate::auth::tokens::Identity;
 use crate::error::ApiError;
-use crate::tokens::Identity;
+use crate::server::app::App;
 
 /// An idempotency key of this scope for exactly this body.
 pub(crate) fn named(scope: &str, key: &str, body: &[u8]) -> IdempotencyKey {

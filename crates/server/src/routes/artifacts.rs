@@ -5,23 +5,26 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
-use axum::http::header::{self, HeaderName};
+use axum::http::header;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use jobhall_blobs::{ARTIFACT_BYTES, Artifact, ArtifactName, Digest, MediaType};
-use jobhall_core::{AttemptId, Leased};
+use jobhall_core::Leased;
 use jobhall_engine::{AttemptRef, Rejected};
-use jobhall_protocol::{Code, DIGEST_HEADER, Page};
+use jobhall_protocol::{Code, DIGEST_HEADER, Page, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::attempts::{attempt_ref, check};
 use super::history;
-use crate::app::App;
-use crate::artifacts::{pieces, told, too_large};
+use super::openapi::ArtifactPath;
+use crate::auth::tokens::Identity;
+use crate::auth::visibility;
+use crate::blobs::artifacts::{told, too_large};
+use crate::blobs::upload::discard;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::upload::discard;
-use crate::{params, range, visibility};
+use crate::request::params;
+use crate::response::content::{self, About};
+use crate::server::app::App;
 
 /// How often an upload checks its lease.
 const LOOK: Duration = Duration::from_secs(1);
@@ -91,14 +94,14 @@ fn given(
     Ok((of, name, media_type(request.headers())?, digest(request.headers())?))
 }
 
-fn media_type(headers: &HeaderMap) -> Result<MediaType, ApiError> {
+pub(super) fn media_type(headers: &HeaderMap) -> Result<MediaType, ApiError> {
     match headers.get(header::CONTENT_TYPE) {
         Some(text) => MediaType::new(text.to_str().unwrap_or_default()).map_err(ApiError::bad),
         None => Ok(MediaType::unknown()),
     }
 }
 
-fn digest(headers: &HeaderMap) -> Result<Option<Digest>, ApiError> {
+pub(super) fn digest(headers: &HeaderMap) -> Result<Option<Digest>, ApiError> {
     let read = |text: &HeaderValue| text.to_str().unwrap_or_default().parse();
     let wrong = |error| ApiError::bad(format!("the header {DIGEST_HEADER}: {error}"));
     headers.get(DIGEST_HEADER).map(read).transpose().map_err(wrong)
@@ -108,10 +111,13 @@ fn digest(headers: &HeaderMap) -> Result<Option<Digest>, ApiError> {
 #[serde(deny_unknown_fields)]
 pub(super) struct ArtifactsQuery {
     /// Attempt id such as `17-2`, or attempt number starting at 1; default: the last attempt.
+    #[schemars(with = "Option<schema::WhichAttempt>")]
     attempt: Option<String>,
     /// Page size.
+    #[schemars(range(min = 1, max = PAGE))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<ArtifactPath>")]
     cursor: Option<String>,
 }
 
@@ -146,6 +152,7 @@ pub(super) async fn list(
 #[serde(deny_unknown_fields)]
 pub(super) struct ArtifactQuery {
     /// Attempt id such as `17-2`, or attempt number starting at 1; default: the last attempt.
+    #[schemars(with = "Option<schema::WhichAttempt>")]
     attempt: Option<String>,
 }
 
@@ -170,41 +177,16 @@ pub(super) async fn get(
     }
 }
 
-/// The content of an artifact, or a part of it. The content is untrusted: headers make a browser download it and
-/// prevent it from running anything.
+/// The content of an artifact, or a part of it, which a browser downloads.
 pub(super) async fn content(app: &App, artifact: &Artifact, method: &Method, headers: &HeaderMap) -> Answer {
-    let tag = format!("\"{}\"", artifact.digest);
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let known = text(header::IF_NONE_MATCH).is_some_and(|tags| tags == "*" || tags.contains(&tag));
-    // If the client has a different version of the artifact, a part is useless to it.
-    let other = text(header::IF_RANGE).is_some_and(|wanted| wanted != tag);
-    let range = if other { None } else { range::asked(headers, artifact.size)? };
-    let bytes = range.clone().unwrap_or(0..artifact.size);
-    let body = if known || *method == Method::HEAD {
-        Body::empty()
-    } else {
-        pieces(app.artifacts.open(artifact.digest).await?, bytes.start, bytes.end)
+    let Artifact { digest, size, media_type, .. } = artifact;
+    let about = About { digest: *digest, size: *size, media_type: media_type.as_str() };
+    let Some(mut response) = content::object(app, &about, method, headers).await? else {
+        return Err(ApiError::new(Code::Internal, "the stored content of this artifact is damaged"));
     };
-    let mut response = match range {
-        _ if known => error::unchanged(&tag),
-        Some(range) => error::part("", &range::label(&range, artifact.size), body),
-        None => error::body("", body),
-    };
-    let mut set = |name, value: &str| {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            response.headers_mut().insert(name, value);
-        }
-    };
-    if !known {
-        set(header::CONTENT_TYPE, artifact.media_type.as_str());
-        set(header::CONTENT_LENGTH, &(bytes.end - bytes.start).to_string());
+    if let Ok(value) = HeaderValue::from_str(&disposition(&artifact.name)) {
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
     }
-    set(header::ETAG, &tag);
-    set(HeaderName::from_static(DIGEST_HEADER), &artifact.digest.hex());
-    set(header::ACCEPT_RANGES, "bytes");
-    set(header::CACHE_CONTROL, "private, no-cache");
-    set(header::CONTENT_DISPOSITION, &disposition(&artifact.name));
-    set(header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");
     Ok(response)
 }
 
@@ -222,14 +204,6 @@ fn disposition(name: &ArtifactName) -> String {
         })
         .collect();
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{full}")
-}
-
-/// The wire form of the result artifact of an attempt.
-pub(super) async fn result_of(
-    app: &App,
-    attempt: AttemptId,
-) -> Result<Option<jobhall_protocol::Artifact>, ApiError> {
-    Ok(app.artifacts.result(attempt).await?.map(|artifact| told(attempt, &artifact)))
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::log_form::stream_of;
-use crate::app::App;
+use crate::auth::tokens::{Bound, Identity};
 use crate::decode::attempt::{Ending, ending, indicators};
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::{Bound, Identity};
-use crate::{body, params};
+use crate::request::{body, params};
+use crate::server::app::App;
 
 /// A worker sends the lease. The process of a job has a job token instead and acts for its worker.
 pub(super) fn attempt_ref(who: &Identity, id: &str, request: &Request<Body>) -> Result<AttemptRef, ApiError> {
@@ -76,6 +76,7 @@ pub(super) struct LogPlace {
     offset: Option<u64>,
     /// `stdout`, `stderr` or `note`; default `stdout`. A note is one line of JSON of at most 16 KiB that ends with a line
     /// feed; the notes of an attempt have at most 4 MiB.
+    #[schemars(with = "Option<wire::LogStream>")]
     stream: Option<String>,
 }
 

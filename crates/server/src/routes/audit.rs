@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::Uri;
-use jobhall_protocol::{Act, Page, Timestamp};
+use jobhall_protocol::{Act, Page, Timestamp, schema};
 use jobhall_store::{AuditEntry, AuditRow};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::app::App;
 use crate::error::{self, Answer};
-use crate::params;
+use crate::request::params;
+use crate::server::app::App;
 
 /// Default page size.
 const LIMIT: usize = 50;
@@ -21,8 +21,10 @@ const LIMIT_MOST: usize = 500;
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditQuery {
     /// Page size, at most 500; default 50.
+    #[schemars(range(min = 1, max = LIMIT_MOST))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<schema::NumberCursor<'a'>>")]
     cursor: Option<String>,
 }
 

@@ -10,10 +10,11 @@ use jobhall_engine::Edit;
 use jobhall_protocol::{EditJob, FieldError};
 
 use super::history;
-use crate::app::App;
+use crate::auth::tokens::Identity;
+use crate::auth::{audit, visibility};
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::{audit, body, params, visibility};
+use crate::request::{body, params};
+use crate::server::app::App;
 
 pub(super) async fn edit(
     State(app): State<Arc<App>>,

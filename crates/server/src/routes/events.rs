@@ -16,18 +16,18 @@ use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use jobhall_core::{GroupId, GroupState, Indicator, JobId, StateName};
 use jobhall_engine::{Engine, Rejected, Watch, Watched};
-use jobhall_protocol::{Change, ProgressChange};
+use jobhall_protocol::{Change, ProgressChange, schema};
 use jobhall_store::{FeedEntry, FeedRow};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::app::{App, now};
+use crate::auth::tokens::Identity;
+use crate::auth::visibility::{self, Eyes};
 use crate::error::{self, Answer, ApiError};
 use crate::metrics::Counted;
-use crate::params;
-use crate::stream::{self, Left, Writer, pipe};
-use crate::tokens::Identity;
-use crate::visibility::{self, Eyes};
+use crate::request::params;
+use crate::response::stream::{self, Left, Writer, pipe};
+use crate::server::app::{App, now};
 
 /// Interval between two heartbeat comments, which let both sides detect dead connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -47,6 +47,7 @@ pub(super) struct AllEventsQuery {
     /// Same as `Last-Event-ID`, for clients that cannot set headers.
     after: Option<u64>,
     /// Only events of jobs in this group.
+    #[schemars(with = "Option<schema::JobId>")]
     group: Option<u64>,
 }
 
@@ -270,7 +271,7 @@ mod tests {
     use jobhall_store::Memory;
 
     use super::*;
-    use crate::tokens::Role;
+    use crate::auth::tokens::Role;
 
     /// Virtual time advances to the next timer when all tasks wait.
     #[tokio::test(start_paused = true)]

@@ -7,18 +7,21 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, Request, Uri};
 use jobhall_core::{GroupId, Key, Owner, Tag};
-use jobhall_engine::{NewGroup, Submit};
-use jobhall_protocol::{Cancel, CancelGroup, CreateGroup, Page};
+use jobhall_engine::{GroupCreated, NewGroup, Submit};
+use jobhall_protocol::{Cancel, CancelGroup, CreateGroup, Page, schema};
 use jobhall_store::GroupFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::jobs::why;
-use super::submit::{IDEMPOTENCY_KEY, idempotency_key};
-use crate::app::App;
+use super::submit::{IDEMPOTENCY_KEY, idempotency_key, key_without_body};
+use crate::auth::audit;
+use crate::auth::tokens::Identity;
+use crate::decode;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::{audit, body, decode, params, to_wire};
+use crate::request::{body, params};
+use crate::response::to_wire;
+use crate::server::app::App;
 
 /// Default page size.
 const LIMIT: usize = 50;
@@ -40,8 +43,11 @@ pub(super) async fn create(
     let asked: CreateGroup = body::parse(&bytes)?;
     let group = new_group(&asked)?;
     let jobs = decode::submit::jobs(&app, &who, &asked.jobs).await?;
-    let (id, jobs) = app.engine.create_group(group, Submit { jobs, name, ..Submit::default() }).await?;
-    app.acted(&who, "group_created", id, &created(&asked)).await;
+    let made = app.engine.create_group(group, Submit { jobs, name, ..Submit::default() }).await?;
+    let GroupCreated { id, jobs, repeated } = made;
+    if !repeated {
+        app.acted(&who, "group_created", id, &created(&asked)).await;
+    }
     let shown = app.engine.group(id).await?;
     Ok(error::made(true, &address(id), &to_wire::group(&shown, &jobs)?))
 }
@@ -68,12 +74,16 @@ fn new_group(asked: &CreateGroup) -> Result<NewGroup, ApiError> {
 #[serde(deny_unknown_fields)]
 pub(super) struct GroupsQuery {
     /// Page size, at most 500; default 50.
+    #[schemars(range(min = 1, max = LIMIT_MOST))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<schema::IdCursor<'g'>>")]
     cursor: Option<String>,
     /// Only groups with this tag.
+    #[schemars(with = "Option<schema::Tag>")]
     tag: Option<String>,
     /// Only groups of this owner.
+    #[schemars(with = "Option<schema::Owner>")]
     owner: Option<String>,
 }
 
@@ -137,11 +147,11 @@ pub(super) async fn retry(
 ) -> Answer {
     app.takes_work()?;
     let id = params::group_id(&id)?;
-    let body = format!("retry of group {id}");
-    let key = headers.get(IDEMPOTENCY_KEY);
-    let name = key.map(|key| idempotency_key(&who, key.as_bytes(), body.as_bytes())).transpose()?;
-    let made = app.engine.retry_group(id, name).await?;
-    app.acted(&who, "group_retried", id, &format!("as group {made}")).await;
+    let name = key_without_body(&who, &headers, &format!("retry of group {id}"))?;
+    let GroupCreated { id: made, repeated, .. } = app.engine.retry_group(id, name).await?;
+    if !repeated {
+        app.acted(&who, "group_retried", id, &format!("as group {made}")).await;
+    }
     let shown = app.engine.group(made).await?;
     Ok(error::made(true, &address(made), &to_wire::group(&shown, &[])?))
 }

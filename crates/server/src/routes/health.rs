@@ -10,10 +10,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::stats::disk;
-use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
-use crate::exposition::Exposition;
-use crate::{disk_usage, params};
+use crate::metrics::disk_usage;
+use crate::metrics::exposition::Exposition;
+use crate::metrics::queries::CacheFigures;
+use crate::request::params;
+use crate::server::app::{App, now};
 
 /// Time limit for the store to answer a read: less than a follower waits for the response.
 const LOOK: Duration = Duration::from_secs(2);
@@ -24,6 +26,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadyQuery {
     /// `true` or without a value: list every check.
+    #[schemars(extend("enum" = ["", "true", "1"]))]
     verbose: Option<String>,
 }
 
@@ -77,6 +80,8 @@ async fn checks(app: &App) -> [(&'static str, Result<(), String>); 4] {
 
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Answer {
     let (counts, disk) = (app.engine.counts().await?, disk(&app).await);
-    let text = app.metrics.text(Exposition { counts, disk, now: now() });
+    let (values, bytes, evictions) = app.queries.cache_figures();
+    let cache = CacheFigures { values, bytes, evictions };
+    let text = app.metrics.text(Exposition { counts, disk, cache, now: now() });
     Ok(error::numbers(text))
 }

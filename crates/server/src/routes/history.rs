@@ -7,16 +7,18 @@ use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use jobhall_core::{AttemptId, Job, PastAttempt};
 use jobhall_engine::Shown;
-use jobhall_protocol::{self as wire, Code, Page};
+use jobhall_protocol::{self as wire, Code, Page, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::large;
-use crate::app::{App, now};
+use crate::auth::tokens::Identity;
+use crate::auth::visibility;
 use crate::error::{self, Answer, ApiError};
-use crate::params::PAGE_BYTES;
-use crate::tokens::Identity;
-use crate::{params, to_wire, visibility};
+use crate::request::params;
+use crate::request::params::PAGE_BYTES;
+use crate::response::to_wire;
+use crate::server::app::{App, now};
 
 /// Ended attempts that are shown with a job.
 const SHOWN: usize = 20;
@@ -85,8 +87,10 @@ async fn numbered(app: &App, job: &Job, number: u32, last: Option<u32>) -> Resul
 #[serde(deny_unknown_fields)]
 pub(super) struct AttemptsQuery {
     /// Page size, at most 100; default 20. A page ends earlier at 4 MiB.
+    #[schemars(range(min = 1, max = LIMIT_MOST))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<schema::NumberCursor<'s'>>")]
     cursor: Option<String>,
 }
 

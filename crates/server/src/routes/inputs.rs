@@ -10,19 +10,22 @@ use axum::http::Request;
 use jobhall_blobs::ArtifactName;
 use jobhall_core::{Job, JobId, State as JobState};
 use jobhall_engine::{AttemptRef, Rejected};
-use jobhall_protocol::{Code, INPUT_ARTIFACTS, INPUT_RESULTS_BYTES, Input, InputArtifact, InputName, Page};
+use jobhall_protocol::{
+    Code, INPUT_ARTIFACTS, INPUT_RESULTS_BYTES, Input, InputArtifact, InputName, Page, schema,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::attempts::attempt_ref;
 use super::large;
 use super::{artifacts, history, jobs};
-use crate::app::{App, now};
+use crate::auth::tokens::Identity;
 use crate::decode::sub_job::held;
 use crate::error::{self, Answer, ApiError};
-use crate::params::PAGE_BYTES;
-use crate::tokens::Identity;
-use crate::{params, to_wire};
+use crate::request::params;
+use crate::request::params::PAGE_BYTES;
+use crate::response::to_wire;
+use crate::server::app::{App, now};
 
 /// Default and maximum page size.
 const PAGE: usize = 1_000;
@@ -33,8 +36,10 @@ const AT_ONCE: usize = 64;
 #[serde(deny_unknown_fields)]
 pub(super) struct InputsQuery {
     /// Page size, at most 1,000, which is the default. A page ends earlier at 4 MiB.
+    #[schemars(range(min = 1, max = PAGE))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<schema::NumberCursor<'i'>>")]
     cursor: Option<String>,
 }
 
@@ -106,7 +111,7 @@ async fn input(app: &App, n: InputName, id: JobId, job: Option<&Job>) -> Result<
     };
     let more_artifacts = listed.len() > INPUT_ARTIFACTS;
     listed.truncate(INPUT_ARTIFACTS);
-    let left_out = jobs::large_result(app, job).await?.is_some();
+    let left_out = app.artifacts.large_result(job).await?.is_some();
     let result = match &job.status.state {
         JobState::Succeeded(success) if !left_out => Some(to_wire::raw(&success.value)?),
         _ => None,

@@ -9,18 +9,20 @@ use axum::http::header::{self, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use jobhall_blobs::LogKey;
 use jobhall_core::{AttemptId, JobId};
+use jobhall_protocol::{LogStream, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::history;
 use super::log_form::Form;
-use crate::app::App;
+use crate::auth::tokens::Identity;
+use crate::auth::visibility;
+use crate::blobs::logs::{Follow, Found};
 use crate::error::{self, Answer, ApiError};
-use crate::logs::{Follow, Found};
 use crate::metrics::Counted;
-use crate::stream::{self, Left, Writer, pipe};
-use crate::tokens::Identity;
-use crate::{params, range, visibility};
+use crate::request::{params, range};
+use crate::response::stream::{self, Left, Writer, pipe};
+use crate::server::app::App;
 
 /// Interval at which a follower checks whether its attempt has ended without a notification.
 const LOOK: Duration = Duration::from_millis(200);
@@ -30,11 +32,13 @@ const LOOK: Duration = Duration::from_millis(200);
 #[serde(deny_unknown_fields)]
 pub(super) struct LogQuery {
     /// Attempt id such as `17-2`, or attempt number starting at 1; default: the last attempt.
+    #[schemars(with = "Option<schema::WhichAttempt>")]
     attempt: Option<String>,
     /// Stream new output until the attempt ends.
     #[serde(default)]
     follow: bool,
     /// `stdout` or `stderr`; default: both. `note` selects the notes of the worker instead: lines of JSON.
+    #[schemars(with = "Option<LogStream>")]
     stream: Option<String>,
     /// Byte offset in the log to start at.
     #[serde(default)]

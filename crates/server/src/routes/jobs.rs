@@ -5,15 +5,18 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, Method, Request};
-use jobhall_blobs::Artifact;
 use jobhall_core::{AttemptId, Failure, Job, JobId, State as JobState};
 use jobhall_protocol::{Cancel, Code};
 
+use super::submit::key_without_body;
 use super::{artifacts, history};
-use crate::app::{App, now};
+use crate::auth::tokens::Identity;
+use crate::auth::visibility;
+use crate::blobs::artifacts::told;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::{body, explain, params, visibility};
+use crate::request::{body, params};
+use crate::response::explain;
+use crate::server::app::{App, now};
 
 pub(super) fn address(id: JobId) -> String {
     format!("{}/jobs/{id}", jobhall_protocol::API)
@@ -26,20 +29,10 @@ pub(super) async fn show(
 ) -> Answer {
     let shown = visibility::shown(&app, &who, params::job_id(&id)?).await?;
     let mut job = history::job(&app, &shown).await?;
-    if let Some(attempt) = may_have_large_result(&shown.job) {
-        job.result_artifact = artifacts::result_of(&app, attempt).await?;
-    }
+    let attempt = AttemptId { job: shown.job.id, claim: shown.job.status.claim };
+    let artifact = app.artifacts.large_result(&shown.job).await?;
+    job.result_artifact = artifact.map(|artifact| told(attempt, &artifact));
     Ok(error::ok(&job))
-}
-
-/// The attempt whose artifact may be the result: one that succeeded without a value.
-fn may_have_large_result(job: &Job) -> Option<AttemptId> {
-    match &job.status.state {
-        JobState::Succeeded(success) if success.value.as_str() == "null" => {
-            Some(AttemptId { job: job.id, claim: job.status.claim })
-        }
-        _ => None,
-    }
 }
 
 pub(super) async fn cancel(
@@ -72,11 +65,13 @@ pub(super) async fn retry(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
     Path(id): Path<String>,
+    headers: HeaderMap,
 ) -> Answer {
     app.takes_work()?;
     let id = params::job_id(&id)?;
     visibility::check(&app, &who, id).await?;
-    let (made, shown) = app.engine.retry(id).await?;
+    let name = key_without_body(&who, &headers, &format!("retry of job {id}"))?;
+    let (made, shown) = app.engine.retry(id, name).await?;
     app.acted(&who, "job_retried", id, &format!("as job {}", made.id)).await;
     let new = made.disposition == jobhall_core::Disposition::Created;
     Ok(error::made(new, &address(made.id), &history::job(&app, &shown).await?))
@@ -111,7 +106,7 @@ pub(super) async fn result(
 }
 
 pub(super) async fn result_of(app: &App, job: &Job, method: &Method, headers: &HeaderMap) -> Answer {
-    if let Some(artifact) = large_result(app, job).await? {
+    if let Some(artifact) = app.artifacts.large_result(job).await? {
         return artifacts::content(app, &artifact, method, headers).await;
     }
     match &job.status.state {
@@ -122,13 +117,5 @@ pub(super) async fn result_of(app: &App, job: &Job, method: &Method, headers: &H
             let (id, state) = (job.id, job.status.name(now()));
             Err(ApiError::new(Code::Conflict, format!("job {id} is {state} and has no result")))
         }
-    }
-}
-
-/// The result of a job that was too large for a value.
-pub(super) async fn large_result(app: &App, job: &Job) -> Result<Option<Artifact>, ApiError> {
-    match may_have_large_result(job) {
-        Some(attempt) => app.artifacts.result(attempt).await,
-        None => Ok(None),
     }
 }

@@ -6,8 +6,8 @@ use axum::response::Response;
 use futures_util::{FutureExt as _, stream};
 use http_body_util::BodyExt as _;
 
+use crate::auth::tokens::{Identity, TokenShares};
 use crate::error::ApiError;
-use crate::tokens::{Identity, TokenShares};
 
 /// A smaller response is in the buffers of its connection at once.
 const LARGE: usize = 64 << 10;

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use axum::extract::{Extension, State as Shared};
 use axum::http::Uri;
 use jobhall_core::{Job, JobId, State};
-use jobhall_protocol::{JobFilter, Page, Timestamp};
+use jobhall_protocol::{JobFilter, Page, Timestamp, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::large;
-use crate::app::{App, now};
+use crate::auth::tokens::Identity;
 use crate::error::{self, Answer, ApiError};
-use crate::filter::Filter;
-use crate::params::PAGE_BYTES;
-use crate::tokens::Identity;
-use crate::{params, to_wire};
+use crate::request::filter::Filter;
+use crate::request::params;
+use crate::request::params::PAGE_BYTES;
+use crate::response::to_wire;
+use crate::server::app::{App, now};
 
 /// Default page size.
 const LIMIT: usize = 50;
@@ -34,30 +35,40 @@ const FIRST_ROWS: usize = 16;
 #[serde(deny_unknown_fields)]
 pub(super) struct JobsQuery {
     /// Jobs in one of these states, separated by commas.
+    #[schemars(with = "Option<schema::States>")]
     state: Option<String>,
     /// Jobs of this type.
     #[serde(rename = "type")]
+    #[schemars(with = "Option<schema::Name>")]
     job_type: Option<String>,
     /// Jobs with this key.
+    #[schemars(with = "Option<schema::Key>")]
     key: Option<String>,
     /// Jobs in this queue.
+    #[schemars(with = "Option<schema::Name>")]
     queue: Option<String>,
     /// Jobs of this group.
+    #[schemars(with = "Option<schema::JobId>")]
     group: Option<u64>,
     /// Jobs of this owner.
+    #[schemars(with = "Option<schema::Owner>")]
     owner: Option<String>,
     /// Jobs with this tag.
+    #[schemars(with = "Option<schema::Tag>")]
     tag: Option<String>,
     /// Jobs with this text in type, key, params or error, ignoring case. One request scans at most 2,000 jobs:
     /// a page may be short or empty even if more pages follow.
+    #[schemars(with = "Option<schema::Search>")]
     q: Option<String>,
     /// Submitted at or after this time.
     created_after: Option<Timestamp>,
     /// Submitted before this time.
     created_before: Option<Timestamp>,
     /// Page size, at most 500; default 50. A page ends earlier at 4 MiB of params, results and errors.
+    #[schemars(range(min = 1, max = LIMIT_MOST))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<schema::IdCursor<'b'>>")]
     cursor: Option<String>,
 }
 

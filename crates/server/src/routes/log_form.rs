@@ -5,10 +5,10 @@ use jobhall_blobs::{Channel, Entry, LogKey, Stream};
 use jobhall_core::{AttemptId, Time};
 use jobhall_protocol::{LogFrame, LogStream, NDJSON, Timestamp};
 
-use crate::app::now;
+use crate::blobs::logs;
 use crate::error::ApiError;
-use crate::logs;
-use crate::params::shown;
+use crate::request::params::shown;
+use crate::server::app::now;
 
 /// A log may contain any bytes. With this type a browser does not interpret them as HTML.
 const PLAIN: &str = "text/plain; charset=utf-8";

@@ -4,6 +4,8 @@
 mod artifacts;
 mod attempts;
 mod audit;
+mod cache;
+mod commands;
 mod edit;
 mod events;
 mod groups;
@@ -20,17 +22,24 @@ mod openapi;
 mod operations;
 mod outcomes;
 mod page;
+mod queries;
+mod query_metadata;
+mod query_steps;
 mod queue_settings;
 mod queues;
 mod retention;
 mod schedules;
+mod seen;
 mod session;
+mod sources;
 mod stats;
 mod sub_jobs;
 mod submit;
 mod tokens;
 mod types;
+mod values;
 mod versions;
+mod warm;
 mod worker_settings;
 mod workers;
 
@@ -40,9 +49,9 @@ use axum::Router;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use crate::access::access;
-use crate::app::App;
+use crate::auth::access::access;
 use crate::auth::{Guarded, nowhere};
+use crate::server::app::App;
 
 pub(crate) struct Route {
     pub method: &'static str,
@@ -51,23 +60,23 @@ pub(crate) struct Route {
 }
 
 fn get<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "GET", path, to: on(MethodFilter::GET, Guarded::new(path, handler)) }
+    Route { method: "GET", path, to: on(MethodFilter::GET, Guarded::new("GET", path, handler)) }
 }
 
 fn post<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "POST", path, to: on(MethodFilter::POST, Guarded::new(path, handler)) }
+    Route { method: "POST", path, to: on(MethodFilter::POST, Guarded::new("POST", path, handler)) }
 }
 
 fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "DELETE", path, to: on(MethodFilter::DELETE, Guarded::new(path, handler)) }
+    Route { method: "DELETE", path, to: on(MethodFilter::DELETE, Guarded::new("DELETE", path, handler)) }
 }
 
 fn patch<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "PATCH", path, to: on(MethodFilter::PATCH, Guarded::new(path, handler)) }
+    Route { method: "PATCH", path, to: on(MethodFilter::PATCH, Guarded::new("PATCH", path, handler)) }
 }
 
 fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "PUT", path, to: on(MethodFilter::PUT, Guarded::new(path, handler)) }
+    Route { method: "PUT", path, to: on(MethodFilter::PUT, Guarded::new("PUT", path, handler)) }
 }
 
 pub(crate) fn all() -> Vec<Route> {
@@ -112,10 +121,32 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/attempts/{id}/outcome", attempts::outcome),
         post("/api/v1/attempts/{id}/jobs", sub_jobs::ask),
         post("/api/v1/attempts/{id}/wait", sub_jobs::wait),
+        get("/api/v1/attempts/{id}/jobs/{job}/result", sub_jobs::result),
         put("/api/v1/attempts/{id}/artifacts/{*name}", artifacts::put),
         get("/api/v1/attempts/{id}/inputs", inputs::list),
         get("/api/v1/attempts/{id}/inputs/{n}", inputs::result),
         get("/api/v1/attempts/{id}/inputs/{n}/artifacts/{*name}", inputs::artifact),
+        get("/api/v1/attempts/{id}/values/{identity}", values::get),
+        get("/api/v1/attempts/{id}/seen", seen::get),
+        get("/q/{*query}", warm::evaluate),
+        post("/api/v1/queries", queries::submit),
+        get("/api/v1/queries", query_metadata::show),
+        get("/api/v1/queries/plan", query_steps::explain),
+        get("/api/v1/queries/{id}", queries::show),
+        get("/api/v1/queries/{id}/steps", query_steps::list),
+        get("/api/v1/queries/{id}/value", queries::value),
+        get("/api/v1/commands", commands::list),
+        put("/api/v1/commands", commands::declare),
+        get("/api/v1/sources", sources::list),
+        get("/api/v1/sources/{*key}", sources::get),
+        put("/api/v1/sources/{*key}", sources::put),
+        delete("/api/v1/sources/{*key}", sources::remove),
+        get("/api/v1/cache", cache::list),
+        delete("/api/v1/cache", cache::remove),
+        get("/api/v1/cache/stats", cache::stats),
+        put("/api/v1/cache/pins/{*query}", cache::pin),
+        delete("/api/v1/cache/pins/{*query}", cache::unpin),
+        post("/api/v1/cache/verify", cache::verify),
         put("/api/v1/outcomes/{type}/{*key}", outcomes::finish),
         post("/api/v1/renewals", workers::renewals),
         get("/api/v1/session", session::session),

@@ -3,18 +3,25 @@
 //! Properties shared by many routes are derived here: roles come from `access`, statuses from `error`, path
 //! parameters from the path, and every route includes the problems of the guard.
 
+mod bodies;
+mod headers;
+mod parameters;
 mod rows;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use jobhall_protocol::schema::bound_integers;
 use jobhall_protocol::{Code, Problem};
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::access::{Access, access};
+use crate::auth::access::{Access, access};
 use crate::error::{self, Answer};
+
+pub(super) use parameters::ArtifactPath;
+use parameters::{Header, path_parameters, query_parameters};
 
 /// Generates the schema of a type and collects the types that it references.
 type Part = fn(&mut SchemaGenerator) -> Schema;
@@ -40,8 +47,8 @@ struct Row {
     id: &'static str,
     summary: &'static str,
     query: Option<Part>,
-    /// Headers that a request may have: name and meaning.
-    headers: &'static [(&'static str, &'static str)],
+    /// Headers that a request may have.
+    headers: &'static [Header],
     body: Option<(&'static str, Part)>,
     /// Whether the body may be missing.
     body_optional: bool,
@@ -71,7 +78,7 @@ impl Row {
         Row { query: Some(part::<T>), ..self }
     }
 
-    fn headers(self, headers: &'static [(&'static str, &'static str)]) -> Row {
+    fn headers(self, headers: &'static [Header]) -> Row {
         Row { headers, ..self }
     }
 
@@ -128,7 +135,7 @@ impl Row {
         if access(self.method, self.path) != Some(Access::Open) {
             codes.extend([Code::Unauthorized, Code::Forbidden, Code::TooManyRequests]);
         }
-        if self.query.is_some() || self.path.contains('{') {
+        if self.query.is_some() || self.path.contains('{') || !self.headers.is_empty() {
             codes.push(Code::BadRequest);
         }
         if self.body.is_some() {
@@ -151,7 +158,7 @@ fn document(rows: Vec<Row>) -> Value {
         // OpenAPI has no notation for a path parameter that may contain slashes.
         paths.entry(row.path.replace("{*", "{")).or_default().insert(row.method.to_lowercase(), described);
     }
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Jobhall",
@@ -168,13 +175,15 @@ fn document(rows: Vec<Row>) -> Value {
                 "token": { "type": "http", "scheme": "bearer", "description": "API token: jh_…" },
             },
         },
-    })
+    });
+    bound_integers(&mut document);
+    document
 }
 
 fn operation(row: &Row, schemas: &mut SchemaGenerator) -> Value {
-    let mut parameters: Vec<_> = path_parameters(row.path);
+    let mut parameters = path_parameters(row.path, schemas);
     parameters.extend(row.query.map(|query| query_parameters(query, schemas)).unwrap_or_default());
-    parameters.extend(row.headers.iter().map(|(name, about)| header_parameter(name, about)));
+    parameters.extend(row.headers.iter().map(|header| header.described(schemas)));
     let mut responses = Map::new();
     for good in &row.answers {
         responses.insert(good.status.to_string(), answer(good, schemas));
@@ -206,39 +215,6 @@ fn operation(row: &Row, schemas: &mut SchemaGenerator) -> Value {
 fn tag(path: &str) -> &str {
     let path = path.strip_prefix(jobhall_protocol::API).unwrap_or("/hall");
     path.trim_start_matches('/').split('/').next().unwrap_or(path)
-}
-
-/// Path parameters. Jobs, groups and operations have numbers; everything else has names.
-fn path_parameters(path: &str) -> Vec<Value> {
-    let parts: Vec<&str> = path.split('/').collect();
-    let named = parts.windows(2).filter_map(|pair| {
-        let name = pair[1].strip_prefix('{')?.strip_suffix('}')?.trim_start_matches('*');
-        let schema = match (pair[0], name) {
-            ("jobs" | "groups" | "operations", "id") => json!({ "type": "integer", "minimum": 1 }),
-            ("attempts", "id") => json!({ "type": "string", "examples": ["17-1"] }),
-            ("inputs", "n") => json!({ "type": "string", "examples": ["0", "parent"] }),
-            _ => json!({ "type": "string" }),
-        };
-        Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
-    });
-    named.collect()
-}
-
-fn header_parameter(name: &str, about: &str) -> Value {
-    json!({ "name": name, "in": "header", "description": about, "schema": { "type": "string" } })
-}
-
-/// Each field of the query type is a parameter; its doc comment is the description.
-fn query_parameters(query: Part, schemas: &mut SchemaGenerator) -> Vec<Value> {
-    let reference = query(schemas);
-    let name = reference.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
-    let whole = name.and_then(|name| schemas.definitions_mut().remove(name)).unwrap_or_default();
-    let fields = whole.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-    let fields = fields.into_iter().map(|(name, mut schema)| {
-        let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-        json!({ "name": name, "in": "query", "description": about, "schema": schema })
-    });
-    fields.collect()
 }
 
 fn answer(good: &Good, schemas: &mut SchemaGenerator) -> Value {

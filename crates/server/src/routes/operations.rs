@@ -1,4 +1,4 @@
-//! Operations: start, show, stop. `crate::operations` executes them.
+//! Operations: start, show, stop. `crate::services::operations` executes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,17 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{Request, Uri};
 use jobhall_core::Scope;
 use jobhall_core::bounds::JOB_ID;
-use jobhall_protocol::{Code, Page, StartOperation, Verb};
+use jobhall_protocol::{Code, Page, StartOperation, Verb, schema};
 use jobhall_store::JobFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::app::App;
+use crate::auth::audit;
+use crate::auth::tokens::{Identity, Role};
 use crate::error::{self, Answer, ApiError};
-use crate::filter::Filter;
-use crate::tokens::{Identity, Role};
-use crate::{audit, body, params};
+use crate::request::filter::Filter;
+use crate::request::{body, params};
+use crate::server::app::App;
 
 /// Default page size.
 const LIMIT: usize = 50;
@@ -64,8 +65,10 @@ async fn up_to(app: &App, asked: Option<u64>) -> Result<u64, ApiError> {
 #[serde(deny_unknown_fields)]
 pub(super) struct OperationsQuery {
     /// Page size, at most 500; default 50.
+    #[schemars(range(min = 1, max = LIMIT_MOST))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<schema::NumberCursor<'o'>>")]
     cursor: Option<String>,
 }
 

@@ -12,11 +12,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::history;
-use crate::app::App;
+use crate::auth::tokens::Identity;
 use crate::decode::attempt::report;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::{body, params};
+use crate::request::{body, params};
+use crate::server::app::App;
 
 /// Number of jobs with one key that are read at once.
 const PAGE: usize = 10;

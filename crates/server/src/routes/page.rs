@@ -16,12 +16,14 @@ use jobhall_store::JobFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::access::READ_WHOLE;
-use crate::app::{App, now};
+use crate::auth;
+use crate::auth::access::READ_WHOLE;
+use crate::auth::audit;
+use crate::auth::failures::Peer;
+use crate::auth::tokens::{Identity, SESSION_TIME};
 use crate::error::{self, Answer, ApiError};
-use crate::failures::Peer;
-use crate::tokens::{Identity, SESSION_TIME};
-use crate::{audit, auth, params};
+use crate::request::params;
+use crate::server::app::{App, now};
 
 /// Maximum number of failures, queues and workers shown.
 const ROWS: usize = 20;
@@ -34,6 +36,7 @@ const REFRESH_S: u32 = 10;
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
     /// One-time sign-in code from a link.
+    #[schemars(length(max = CODE_BYTES))]
     code: Option<String>,
 }
 

@@ -11,10 +11,11 @@ use jobhall_engine::Rejected;
 use jobhall_protocol::{Code, Limit, QueueSettings, SetQueue};
 
 use super::versions::{self, ROUNDS, Wanted};
-use crate::app::App;
+use crate::auth::audit;
+use crate::auth::tokens::Identity;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::{audit, body};
+use crate::request::body;
+use crate::server::app::App;
 
 /// The configured queues with their versions.
 pub(super) struct Configs(BTreeMap<QueueName, (u32, QueueConfig)>);

@@ -7,15 +7,16 @@ use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use jobhall_core::QueueName;
 use jobhall_engine::Tally;
-use jobhall_protocol::{Code, Page, Queue};
+use jobhall_protocol::{Code, Page, Queue, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::queue_settings::{Configs, limits};
-use crate::app::{App, now};
+use crate::auth::tokens::Identity;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::{figures, params};
+use crate::metrics::figures;
+use crate::request::params;
+use crate::server::app::{App, now};
 
 /// Default page size.
 const LIMIT: usize = 100;
@@ -25,8 +26,10 @@ const LIMIT_MOST: usize = 500;
 #[serde(deny_unknown_fields)]
 pub(super) struct QueuesQuery {
     /// Page size.
+    #[schemars(range(min = 1, max = LIMIT_MOST))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<schema::NameCursor>")]
     cursor: Option<String>,
 }
 
@@ -40,7 +43,7 @@ pub(super) async fn queues(
     let after = asked.cursor.as_deref().map(from_cursor).transpose()?;
     // One extra row shows whether another page follows. Only queues of the caller are read, because the cursor has the
     // name of one.
-    let mut found = app.engine.queues(after, who.scope, limit + 1).await?;
+    let mut found = app.engine.queues(after, who.scope.clone(), limit + 1).await?;
     let more = found.len() > limit;
     found.truncate(limit);
     let next_cursor = found.last().filter(|_| more).map(|(name, _)| format!("a{name}"));

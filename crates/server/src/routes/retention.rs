@@ -10,10 +10,11 @@ use jobhall_engine::Rejected;
 use jobhall_protocol::{self as wire, Code, SetRetention};
 
 use super::versions::{self, ROUNDS, Wanted};
-use crate::app::App;
+use crate::auth::audit;
+use crate::auth::tokens::Identity;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::{audit, body};
+use crate::request::body;
+use crate::server::app::App;
 
 pub(super) async fn show(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
     let (rev, rule) = app.engine.retention().await?;

@@ -8,17 +8,21 @@ use axum::http::{HeaderMap, Request, Uri};
 use jobhall_core::{ScheduleName, Time};
 use jobhall_engine::{Rejected, ScheduleConfig, ShownSchedule};
 use jobhall_protocol as wire;
-use jobhall_protocol::{Code, Page, SetSchedule, Timestamp};
+use jobhall_protocol::{Code, Page, SetSchedule, Timestamp, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::large;
+use super::submit::key_without_body;
 use super::versions::{ROUNDS, Wanted};
-use crate::app::{App, now};
+use crate::auth::audit;
+use crate::auth::tokens::Identity;
+use crate::decode;
 use crate::error::{self, Answer, ApiError};
-use crate::params::PAGE_BYTES;
-use crate::tokens::Identity;
-use crate::{audit, body, decode, params, to_wire};
+use crate::request::params::PAGE_BYTES;
+use crate::request::{body, params};
+use crate::response::to_wire;
+use crate::server::app::{App, now};
 
 /// Default page size.
 const LIMIT: usize = 500;
@@ -55,8 +59,10 @@ fn tag(shown: &ShownSchedule) -> Result<String, ApiError> {
 #[serde(deny_unknown_fields)]
 pub(super) struct SchedulesQuery {
     /// Page size, at most 500; default 500. A page ends earlier at 4 MiB of params.
+    #[schemars(range(min = 1, max = LIMIT_MOST))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<schema::NameCursor>")]
     cursor: Option<String>,
 }
 
@@ -154,10 +160,12 @@ pub(super) async fn run(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
     Path(name): Path<String>,
+    headers: HeaderMap,
 ) -> Answer {
     app.takes_work()?;
     let name = checked(&name)?;
-    let made = app.engine.run_schedule(name.clone()).await?;
+    let key = key_without_body(&who, &headers, &format!("run of schedule {name}"))?;
+    let made = app.engine.run_schedule(name.clone(), key).await?;
     app.acted(&who, "schedule_run", &name, &format!("as job {}", made.id)).await;
     Ok(error::ok(&to_wire::submitted(&made)))
 }
@@ -166,6 +174,7 @@ pub(super) async fn run(
 #[serde(deny_unknown_fields)]
 pub(super) struct TicksQuery {
     /// Number of ticks, from 1 to 100; default 5.
+    #[schemars(range(min = 1, max = TICKS_MAX))]
     n: Option<u64>,
 }
 

@@ -6,13 +6,14 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
-use jobhall_protocol::{Encoding, FRAME_BYTES};
+use jobhall_protocol::{Encoding, FRAME_BYTES, FRAME_READ_BYTES};
 
-use crate::app::App;
+use crate::auth;
+use crate::auth::tokens::Identity;
 use crate::error::{Answer, ApiError};
-use crate::session::{self, Caller};
-use crate::tokens::Identity;
-use crate::{auth, params};
+use crate::request::params;
+use crate::server::app::App;
+use crate::sessions::session::{self, Caller};
 
 pub(super) async fn session(
     State(app): State<Arc<App>>,
@@ -28,6 +29,7 @@ pub(super) async fn session(
     let place = (app.sessions.place()?, app.shares.session(&who)?);
     // A frame slightly over the limit is read, so that the close reason can name the limit.
     let upgrade = upgrade.max_message_size(2 * FRAME_BYTES).max_frame_size(2 * FRAME_BYTES);
+    let upgrade = upgrade.read_buffer_size(FRAME_READ_BYTES);
     let caller = Caller { worker, who, token, encoding };
     Ok(upgrade
         .protocols(Encoding::ALL.map(Encoding::subprotocol))

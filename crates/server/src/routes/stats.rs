@@ -7,10 +7,10 @@ use jobhall_protocol::{Asker, Disk, Stats, Timestamp};
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::retention;
-use crate::app::{App, now};
+use crate::auth::tokens::Identity;
 use crate::error::{self, Answer};
-use crate::figures;
-use crate::tokens::Identity;
+use crate::metrics::figures;
+use crate::server::app::{App, now};
 
 pub(super) async fn stats(State(app): State<Arc<App>>, Extension(who): Extension<Identity>) -> Answer {
     let counts = app.engine.counts().await?;
@@ -35,7 +35,7 @@ pub(super) async fn stats(State(app): State<Arc<App>>, Extension(who): Extension
         disk: known(disk),
         connections: whole(&app.metrics.connections),
         live_clients: whole(&app.metrics.live_clients),
-        token: Asker { name: who.name, role: format!("{:?}", who.role).to_lowercase() },
+        token: Asker { name: who.name.clone(), role: format!("{:?}", who.role).to_lowercase() },
     }))
 }
 

@@ -1,4 +1,5 @@
-//! Sub-jobs: an attempt creates jobs and waits for them, authorized by its lease or by its job token.
+//! Sub-jobs: an attempt creates jobs, waits for them and reads their results, authorized by its lease or by its job
+//! token.
 
 use std::sync::Arc;
 
@@ -6,18 +7,20 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::Request;
 use jobhall_core::{Disposition, JobId};
-use jobhall_protocol::{SubJob, Wait, Waited};
+use jobhall_engine::Rejected;
+use jobhall_protocol::{Code, SubJob, WAIT_S, Wait, Waited};
 
 use super::attempts::attempt_ref;
-use super::jobs::address;
-use crate::app::App;
-use crate::body;
+use super::jobs::{address, result_of};
+use crate::auth::tokens::Identity;
 use crate::decode::sub_job::{call, call_one, job_ids, states};
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
+use crate::request::{body, params};
+use crate::server::app::App;
 
-/// Default and maximum time that a request may wait, in seconds.
-const WAIT_S: (u64, u64) = (20, 60);
+/// Default time that a request may wait, in seconds.
+const USUAL_S: u64 = 20;
+
 pub(super) async fn ask(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
@@ -44,10 +47,9 @@ pub(super) async fn wait(
 ) -> Answer {
     let of = attempt_ref(&who, &id, &request)?;
     let given: Wait = body::json_or_default(request).await?;
-    let (usual, most) = WAIT_S;
-    let wait_s = given.wait_s.unwrap_or(usual);
-    if wait_s > most {
-        return Err(ApiError::bad(format!("wait_s of {wait_s} is outside 0 to {most}")));
+    let wait_s = given.wait_s.unwrap_or(USUAL_S);
+    if wait_s > WAIT_S {
+        return Err(ApiError::bad(format!("wait_s of {wait_s} is outside 0 to {WAIT_S}")));
     }
     let jobs = job_ids(given.jobs)?;
     let _share = app.shares.waiting(&who)?;
@@ -60,4 +62,24 @@ pub(super) async fn wait(
     } else {
         Ok(error::nothing())
     }
+}
+
+/// The result of a sub-job, as it is read of any job. The scope of the token is not compared with the queue of the
+/// sub-job, which is the queue of its parent.
+pub(super) async fn result(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path((id, job)): Path<(String, String)>,
+    request: Request<Body>,
+) -> Answer {
+    let of = attempt_ref(&who, &id, &request)?;
+    let (job, parts) = (params::job_id(&job)?, request.into_parts().0);
+    match app.engine.check_sub_job(of, job).await {
+        Err(refused @ Rejected::NotSubJob { .. }) => {
+            return Err(ApiError::new(Code::NotFound, refused.to_string()));
+        }
+        checked => checked?,
+    };
+    let shown = app.engine.show(job).await?;
+    result_of(&app, &shown.job, &parts.method, &parts.headers).await
 }

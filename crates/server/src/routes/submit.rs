@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use axum::http::Request;
+use axum::http::{HeaderMap, Request};
 use jobhall_core::Disposition;
 use jobhall_engine::{IdempotencyKey, Submit};
 use jobhall_protocol as wire;
 
 use super::history;
 use super::jobs::address;
-use crate::app::App;
+use crate::auth::tokens::Identity;
+use crate::decode;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::{body, decode, to_wire};
+use crate::request::body;
+use crate::response::to_wire;
+use crate::server::app::App;
 
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
@@ -50,9 +52,20 @@ async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Optio
     Ok(error::ok(&submitted.iter().map(to_wire::submitted).collect::<Vec<_>>()))
 }
 
+/// The idempotency key of a request without a body, which these words stand for.
+pub(super) fn key_without_body(
+    who: &Identity,
+    headers: &HeaderMap,
+    words: &str,
+) -> Result<Option<IdempotencyKey>, ApiError> {
+    let key = headers.get(IDEMPOTENCY_KEY);
+    key.map(|key| idempotency_key(who, key.as_bytes(), words.as_bytes())).transpose()
+}
+
 /// The idempotency key applies to exactly this body.
 pub(super) fn idempotency_key(who: &Identity, key: &[u8], body: &[u8]) -> Result<IdempotencyKey, ApiError> {
     let wrong = || ApiError::bad(format!("{IDEMPOTENCY_KEY} must be printable text"));
-    let key = std::str::from_utf8(key).ok().filter(|key| !key.is_empty()).ok_or_else(wrong)?;
+    let printable = |key: &&str| !key.is_empty() && !key.contains(char::is_control);
+    let key = std::str::from_utf8(key).ok().filter(printable).ok_or_else(wrong)?;
     Ok(decode::submit::named(&who.name, key, body))
 }

@@ -7,10 +7,10 @@ use axum::extract::{Extension, Path, State};
 use axum::http::Request;
 use jobhall_protocol::{CreateToken, Join, Page};
 
-use crate::app::App;
-use crate::body;
+use crate::auth::tokens::Identity;
 use crate::error::{self, Answer};
-use crate::tokens::Identity;
+use crate::request::body;
+use crate::server::app::App;
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Answer {
     Ok(error::ok(&Page { items: app.tokens.list(), next_cursor: None }))

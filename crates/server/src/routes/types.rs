@@ -8,15 +8,17 @@ use axum::http::{HeaderMap, Request, Uri};
 use jobhall_core::limits::Limit as CoreLimit;
 use jobhall_core::{TypeConfig, TypeName};
 use jobhall_engine::Rejected;
-use jobhall_protocol::{Code, Limit, Page, SetType};
+use jobhall_protocol::{Code, Limit, Page, SetType, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::versions::{self, ROUNDS, Wanted};
-use crate::app::App;
+use crate::auth::audit;
+use crate::auth::tokens::Identity;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
-use crate::{audit, body, params, to_wire};
+use crate::request::{body, params};
+use crate::response::to_wire;
+use crate::server::app::App;
 
 /// Default page size.
 const LIMIT: usize = 500;
@@ -26,8 +28,10 @@ const LIMIT_MOST: usize = 500;
 #[serde(deny_unknown_fields)]
 pub(super) struct TypesQuery {
     /// Page size.
+    #[schemars(range(min = 1, max = LIMIT_MOST))]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
+    #[schemars(with = "Option<schema::NameCursor>")]
     cursor: Option<String>,
 }
 

@@ -8,9 +8,9 @@ use jobhall_engine::WorkerChange;
 use jobhall_protocol::{Code, TokenKind, TokenRole, Worker};
 
 use super::workers;
-use crate::app::App;
+use crate::auth::tokens::Identity;
 use crate::error::{self, Answer, ApiError};
-use crate::tokens::Identity;
+use crate::server::app::App;
 
 /// Maximum number of workers that an error names.
 const NAMED: usize = 10;

@@ -8,18 +8,14 @@ use axum::http::Request;
 use jobhall_core::WorkerName;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_engine::Silence;
-use jobhall_protocol::{Assignments, Code, Page, Renewals, Timestamp, Vacancy, Worker};
+use jobhall_protocol::{Assignments, Code, Page, RENEWALS, Renewals, Timestamp, Vacancy, WAIT_S, Worker};
 
-use crate::app::App;
+use crate::auth::tokens::Identity;
 use crate::error::{self, Answer, ApiError};
-use crate::poll::{self, Offer, Parked};
-use crate::tokens::Identity;
-use crate::{body, params, to_wire};
-
-/// Maximum time that a long poll may wait, in seconds.
-const WAIT_S: u64 = 60;
-/// Maximum number of attempts in one renewal.
-const RENEWALS: usize = 10_000;
+use crate::request::{body, params};
+use crate::response::to_wire;
+use crate::server::app::App;
+use crate::sessions::poll::{self, Offer, Parked};
 
 /// Thousands of these futures may wait, so each is kept small: the setup runs in a boxed future that is dropped before
 /// the wait starts.

@@ -166,7 +166,12 @@ async fn a_path_that_is_wrong_or_leads_nowhere_is_told_apart() {
     let before = everything(&hall).await;
     let long = "9".repeat(5_000);
     let (mut wrong, mut nowhere) = (0, 0);
-    for operation in Operation::all().iter().filter(|operation| !operation.parameters("path").is_empty()) {
+    // Any text without control characters is the key of a source, and any body is its data.
+    let names =
+        |operation: &&Operation| operation.path != "/api/v1/sources/{key}" || operation.method != "PUT";
+    let all = Operation::all();
+    let named = all.iter().filter(|operation| !operation.parameters("path").is_empty());
+    for operation in named.filter(names) {
         for bad in ["x", "-1", "0x1", "1.5", "%00", "%ff", "%20", long.as_str()] {
             // Some of these are valid names.
             let name = if bad.starts_with('%') || bad.len() > 10 { bad } else { "a%20b" };
@@ -200,7 +205,9 @@ async fn a_query_that_is_wrong_is_refused_by_name() {
             let name = parameter["name"].as_str().unwrap();
             // Where a list is sorted by name, any name is a valid cursor.
             let by_name = name == "cursor" && path.ends_with("/artifacts");
-            let bad = if by_name { Vec::new() } else { bad_values(name, &parameter["schema"]) };
+            // A wrong query text is refused with other codes; the tests of queries check them.
+            let bad =
+                if by_name || name == "query" { Vec::new() } else { bad_values(name, &parameter["schema"]) };
             for bad in bad {
                 let query = format!("{path}?{name}={bad}");
                 let detail = operation.refused(&hall, &query, b"", 400, "bad_request").await;

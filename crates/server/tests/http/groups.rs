@@ -299,6 +299,9 @@ async fn a_group_that_is_made_again_under_the_same_key_is_the_same() {
     }
     assert_eq!(made[0], made[1]);
     assert_eq!(hall.get(PATH).await.json()["items"].as_array().unwrap().len(), 2);
+    let audit = hall.send("GET", "/api/v1/audit", &hall.admin, &[], b"").await.json();
+    let acts: Vec<_> = audit["items"].as_array().unwrap().iter().map(|item| item["act"].clone()).collect();
+    assert_eq!(acts, ["group_retried", "group_created"], "a repeated request is no act");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -173,3 +173,24 @@ async fn jobs_are_found_by_when_they_were_submitted() {
     assert_eq!(list(&both).await, [jobs[1].0]);
     hall.get("/api/v1/jobs?created_after=yesterday").await.problem(400, "bad_request");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_that_is_repeated_with_its_idempotency_key_makes_one_job() {
+    let hall = TestServer::start().await;
+    let ids: Vec<u64> =
+        [hall.submit(r#"{"type":"a","key":"k"}"#).await, hall.submit(r#"{"type":"a"}"#).await].to_vec();
+    for id in &ids {
+        hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await;
+    }
+    let retry = async |id: u64, key: &str| {
+        let path = format!("/api/v1/jobs/{id}/retry");
+        hall.send("POST", &path, &hall.client, &[("Idempotency-Key", key)], b"").await
+    };
+    let (first, second) = (retry(ids[0], "once").await, retry(ids[0], "once").await);
+    assert_eq!((first.status, second.status), (201, 201), "{}", second.text());
+    assert_eq!(first.json()["id"], second.json()["id"], "although its key is held now");
+    retry(ids[0], "other").await.problem(409, "key_held");
+    retry(ids[1], "once").await.problem(409, "idempotency_key_reused");
+    retry(ids[1], "a\tb").await.problem(400, "bad_request");
+    assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 3);
+}

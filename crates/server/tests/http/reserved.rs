@@ -54,6 +54,38 @@ async fn ground_2_a_reserved_type_is_refused_by_every_way_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn ground_2_users_change_only_priority_hold_and_start_of_a_reserved_job() {
+    let hall = hall().await;
+    let job_type = TypeName::new("build.step").unwrap();
+    let by = RESERVED.of(&job_type).map(|reserved| reserved.application);
+    let jobs = vec![NewJob::new(job_type)];
+    let made = hall.engine.submit(Submit { jobs, by, ..Submit::default() }).await.unwrap();
+    let path = format!("/api/v1/jobs/{}", made[0].id);
+    let edit = async |body: serde_json::Value| {
+        hall.send("PATCH", &path, &hall.admin, &[], body.to_string().as_bytes()).await
+    };
+    let before = hall.get(&path).await.json();
+    for (field, value) in [
+        ("params", json!({"x": 1})),
+        ("needs", json!("gpu>=1")),
+        ("avoid", json!(true)),
+        ("tags", json!(["mine"])),
+        ("throttle_factor", json!(0)),
+    ] {
+        for body in [json!({field: value}), json!({"priority": 3, field: value})] {
+            let detail = edit(body).await.problem(403, "forbidden");
+            assert!(detail.contains("type build.step is reserved"), "{field}: {detail}");
+        }
+    }
+    assert_eq!(hall.get(&path).await.json(), before, "nothing was written");
+    let edited = edit(json!({"priority": 3, "run_at": "2100-01-01T00:00:00Z"})).await;
+    assert_eq!((edited.status, &edited.json()["priority"]), (200, &json!(3)), "{edited:?}");
+    for verb in ["run_now", "hold", "release", "cancel"] {
+        assert_eq!(hall.post(&format!("{path}/{verb}"), "").await.status, 200, "{verb}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ground_2_a_bulk_retry_leaves_jobs_of_applications_out() {
     let hall = hall().await;
     let own = failed(&hall, "mail").await;

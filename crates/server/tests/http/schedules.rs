@@ -198,6 +198,14 @@ async fn a_run_by_hand_makes_a_job_now() {
     let job = hall.get(&format!("/api/v1/jobs/{}", made["id"])).await.json();
     assert_eq!((&job["type"], &job["schedule"]), (&json!("report"), &json!("nightly")));
     assert!(schedule(&hall).await["last_job"].is_null(), "it was not a tick");
+    let keyed =
+        async |path: &str| hall.send("POST", path, &hall.client, &[("Idempotency-Key", "once")], b"").await;
+    let (first, second) = (keyed(&format!("{PATH}/run")).await, keyed(&format!("{PATH}/run")).await);
+    assert_eq!((first.status, first.json()["id"].clone()), (200, second.json()["id"].clone()));
+    assert_ne!(first.json()["id"], made["id"]);
+    let retry = format!("/api/v1/jobs/{}/retry", made["id"]);
+    hall.post(&format!("/api/v1/jobs/{}/cancel", made["id"]), "").await;
+    keyed(&retry).await.problem(409, "idempotency_key_reused");
 }
 
 #[tokio::test(flavor = "multi_thread")]

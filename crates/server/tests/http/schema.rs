@@ -8,7 +8,8 @@ use crate::server::{Reply, TestServer};
 struct Document(Value);
 
 /// Keywords that describe and do not restrict.
-const TALK: [&str; 6] = ["description", "default", "format", "examples", "title", "pattern"];
+const TALK: [&str; 8] =
+    ["description", "default", "format", "examples", "title", "pattern", "x-minimum-ms", "x-maximum-ms"];
 
 impl Document {
     fn read() -> Document {
@@ -39,6 +40,18 @@ impl Document {
             "const" => wrong(value != rule),
             "minimum" => wrong(value.as_f64().is_some_and(|given| given < rule.as_f64().unwrap())),
             "maximum" => wrong(value.as_f64().is_some_and(|given| given > rule.as_f64().unwrap())),
+            "minLength" => {
+                wrong(value.as_str().is_some_and(|text| (text.chars().count() as u64) < number(rule)))
+            }
+            "maxLength" => {
+                wrong(value.as_str().is_some_and(|text| text.chars().count() as u64 > number(rule)))
+            }
+            "maxItems" => wrong(value.as_array().is_some_and(|items| items.len() as u64 > number(rule))),
+            "minItems" => wrong(value.as_array().is_some_and(|items| (items.len() as u64) < number(rule))),
+            "not" => wrong(self.faults(value, rule, at).is_empty()),
+            "allOf" => {
+                rule.as_array().unwrap().iter().flat_map(|rule| self.faults(value, rule, at)).collect()
+            }
             "anyOf" | "oneOf" => wrong(!any(rule)),
             "required" => {
                 let fields = rule.as_array().unwrap().iter().map(|field| field.as_str().unwrap());
@@ -79,6 +92,10 @@ impl Document {
     }
 }
 
+fn number(rule: &Value) -> u64 {
+    rule.as_u64().unwrap()
+}
+
 fn types(rule: &Value) -> Vec<&str> {
     match rule {
         Value::String(one) => vec![one],
@@ -114,6 +131,10 @@ fn the_check_finds_what_is_wrong() {
     let request = json!({"$ref": "#/components/schemas/SubmitJob"});
     assert_eq!(document.faults(&json!({"type": "a", "tpye": 1}), &request, "").len(), 1);
     assert_eq!(document.faults(&json!({"on_duplicate": "x"}), &request, "").len(), 2);
+    assert_eq!(document.faults(&json!({"type": ""}), &request, "").len(), 1, "shorter than a name");
+    assert_eq!(document.faults(&json!({"type": "x".repeat(129)}), &request, "").len(), 1);
+    let once = json!({"type": "a", "at_most_once": true, "retry": {"max_attempts": 2}});
+    assert_eq!(document.faults(&once, &request, "").len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

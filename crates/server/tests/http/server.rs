@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use jobhall_blobs::Blobs;
 use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_server::{
-    ConnectionLimits, HallKeys, Listen, Nodes, Options, References, Role, Running, Server, Tokens,
+    CacheBounds, ConnectionLimits, HallKeys, InternalJobs, Listen, Nodes, Options, References, Role, Running,
+    Server, Tokens,
 };
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
@@ -82,6 +83,8 @@ impl TestServer {
             log_bytes: 4 << 20,
             collect_ms: COLLECT_MS,
             references: References::default(),
+            cache: CacheBounds::default(),
+            internal_jobs: InternalJobs::default(),
             nodes: nodes(),
             secret: None,
         };
@@ -114,6 +117,8 @@ impl TestServer {
             log_bytes: 1 << 20,
             collect_ms: COLLECT_MS,
             references: References::default(),
+            cache: CacheBounds::default(),
+            internal_jobs: InternalJobs::default(),
             nodes: nodes(),
             secret: None,
         }

@@ -120,6 +120,9 @@ async fn an_idempotency_key_stands_for_one_body_of_one_token() {
     let other = send(&hall.admin, r#"{"type":"a" }"#).await;
     assert_eq!(other.status, 201, "keys of another token are separate");
     assert_ne!(other.json()["id"], first.json()["id"]);
+    let tab = [("Idempotency-Key", "a\tb")];
+    let refused = hall.send("POST", "/api/v1/jobs", &hall.client, &tab, br#"{"type":"a"}"#).await;
+    assert!(refused.problem(400, "bad_request").contains("idempotency-key must be printable text"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use jobhall_protocol::Encoding;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::handshake::client::{Request, generate_key};
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -65,6 +66,32 @@ impl Socket {
 
     pub async fn text(&mut self, text: &str) {
         self.send(Message::text(text)).await;
+    }
+
+    /// The messages of the next frame.
+    pub async fn messages(&mut self, encoding: Encoding) -> Vec<serde_json::Value> {
+        loop {
+            match tokio::time::timeout(LONG, self.stream.next()).await.expect("a frame").unwrap().unwrap() {
+                Message::Text(text) if encoding == Encoding::Json => {
+                    return serde_json::from_str(&text).unwrap();
+                }
+                Message::Binary(bytes) if encoding == Encoding::MessagePack => {
+                    return rmp_serde::from_slice(&bytes).unwrap();
+                }
+                Message::Ping(_) | Message::Pong(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// The next message of a kind; the others are dropped.
+    pub async fn until(&mut self, encoding: Encoding, kind: &str) -> serde_json::Value {
+        loop {
+            let mut messages = self.messages(encoding).await.into_iter();
+            if let Some(found) = messages.find_map(|message| message.get(kind).cloned()) {
+                return found;
+            }
+        }
     }
 
     /// The next text.

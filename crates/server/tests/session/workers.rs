@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use jobhall_protocol::{
-    Encoding, FEATURE_MOVED, Failure, Hello, Outcome, RetryVerdict, ToServer, ToWorker, Word,
+    Encoding, FEATURE_ABILITIES, FEATURE_MOVED, Failure, Hello, Outcome, RetryVerdict, ToServer, ToWorker,
+    Word,
 };
 use jobhall_server::Role;
 
@@ -169,4 +170,33 @@ async fn l08_l18_outcomes_have_words_values_and_verdicts_in_both_encodings() {
         assert_eq!(worker.refused(Word::Progress).await.0, "bad_request");
         assert_eq!(hall.state(id).await, "assigned", "refused messages changed nothing");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_changes_what_it_offers_within_its_session() {
+    let hall = TestServer::start().await;
+    let features = vec![FEATURE_ABILITIES.to_owned()];
+    let hello = Hello { features: features.clone(), abilities: "lang=[a]".to_owned(), ..Hello::default() };
+    let mut worker = TestWorker::connect(&hall, Encoding::Json, hello).await;
+    assert_eq!(worker.session.welcome.features, features);
+    worker.say(ToServer::Credit { total: 2 }).await;
+    let first = hall.submit(r#"{"type":"t","needs":"lang=a"}"#).await;
+    let running = worker.job().await;
+    let second = hall.submit(r#"{"type":"t","needs":"lang=b"}"#).await;
+    let offer = |abilities: &str, accepts: &str| ToServer::Abilities {
+        abilities: abilities.to_owned(),
+        accepts: accepts.to_owned(),
+    };
+    for (abilities, accepts, field) in [("lang=", "", "abilities: "), ("", "type==", "accepts: ")] {
+        worker.say(offer(abilities, accepts)).await;
+        let (code, detail) = worker.refused(Word::Abilities).await;
+        assert!(code == "bad_request" && detail.starts_with(field), "{code} {detail}");
+    }
+    assert_eq!(assigned(&worker.so_far().await), 0);
+    worker.say(offer("lang=[b]", "type in (t)")).await;
+    worker.hear(|message| matches!(message, ToWorker::AbilitiesSet {}).then_some(())).await;
+    assert_eq!((running.job.id, worker.job().await.job.id), (first, second));
+    worker.say(running.passed()).await;
+    assert_eq!(worker.moved(running.attempt, Word::Outcome).await, "succeeded", "its attempts go on");
+    assert_eq!(hall.workers().await[0]["abilities"], "lang=[b]");
 }

@@ -24,6 +24,13 @@ impl Checker {
             self.fail(Invariant::Answer, &[], text);
             return None;
         };
+        if let Request::Wait { of, .. } = &request {
+            let over = match answer {
+                Ok(Answer::Waited(waited)) => Some(waited.over),
+                _ => None,
+            };
+            self.wait_over(ticket, of.attempt, over);
+        }
         match answer {
             Ok(good) => self.good(shelf, &request, good),
             Err(refused) => self.refused(shelf, &request, refused),
@@ -46,7 +53,7 @@ impl Checker {
                 | Request::Progress { of: AttemptRef { worker, attempt, lease }, .. },
                 Answer::State(_),
             ) => self.word_taken(*attempt, *lease, worker),
-            (Request::CreateGroup { submit, .. }, Answer::GroupCreated(GroupCreated { id, jobs })) => {
+            (Request::CreateGroup { submit, .. }, Answer::GroupCreated(GroupCreated { id, jobs, .. })) => {
                 let stored = self.groups.contains_key(id);
                 self.must(stored, Invariant::Stored, &[], || {
                     format!("group {id} is acknowledged, not stored")

@@ -6,7 +6,7 @@ use jobhall_core::{JobId, QueueName, State, StateName, Time};
 use jobhall_kernel::{Counts, Tally};
 
 use super::{Checker, Invariant};
-use crate::calendar;
+use crate::script::calendar;
 
 /// Open jobs of one queue by stored state. The progress of an attempt may not be stored yet.
 #[derive(Debug, Default, PartialEq, Eq)]

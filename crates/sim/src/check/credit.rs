@@ -106,6 +106,11 @@ impl Checker {
         self.credit.waiting = waiting.collect();
     }
 
+    /// Whether the kernel knows that the attempt of this job waits.
+    pub(super) fn waits_known(&self, id: JobId) -> bool {
+        self.credit.waiting.contains(&id)
+    }
+
     /// Whether an attempt of this session waits.
     pub fn lends_slots(&self, session: SessionId) -> bool {
         self.credit.waiting.iter().any(|id| self.holds.get(id).is_some_and(|hold| hold.session == session))
@@ -128,6 +133,16 @@ impl Checker {
                 self.credit.allowed.insert(attempt, allowed);
             }
         }
+    }
+
+    /// How many claims are not stored yet that may be for this session: each has taken a slot.
+    pub(super) fn pending_claims(&self, session: SessionId) -> u64 {
+        let is_pending = |attempt: &AttemptId| {
+            self.untold.contains_key(&attempt.job)
+                || self.rows.get(&attempt.job).is_none_or(|row| row.status.claim < attempt.claim)
+        };
+        let claims = self.credit.allowed.iter().filter(|(_, allowed)| allowed.contains_key(&session));
+        claims.filter(|(attempt, _)| is_pending(attempt)).count() as u64
     }
 
     fn allowance(&self, worker: &WorkerName) -> BTreeMap<SessionId, i64> {

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use jobhall_core::{Group, GroupCounts, GroupId, GroupVerdict, Job, JobId, StateName, Unsuccessful};
+use jobhall_core::{Group, GroupCounts, GroupId, GroupVerdict, Job, JobId, State, StateName, Unsuccessful};
 use jobhall_kernel::ShownGroup;
 use jobhall_store::{GroupWrite, Unit};
 
 use super::{Checker, Invariant};
-use crate::vault::Vault;
+use crate::storage::vault::Vault;
 
 /// Precedence of the states of copies: the first state in this order is the state of the member.
 const FIRST: [StateName; 12] = [
@@ -163,7 +163,8 @@ impl Checker {
         let copies: Vec<_> = self.members(old).filter_map(|job| job.spec.copy_of).collect();
         let failed = self.members(old).filter(|job| {
             let state = job.status.state.name();
-            state.is_terminal() && state != StateName::Succeeded && job.spec.key.is_none()
+            let won = matches!(&job.status.state, State::Cancelled(end) if end.failure.reason == "copy_won");
+            state.is_terminal() && state != StateName::Succeeded && !won && job.spec.key.is_none()
         });
         let plain = failed.filter(|job| job.spec.copy_of.is_none() && !copies.contains(&job.id));
         let missing: Vec<_> = plain.map(|job| job.id).filter(|id| !made.contains_key(id)).collect();

@@ -6,8 +6,8 @@ use jobhall_store::Unit;
 
 use super::ends::{By, End};
 use super::{Checker, Holding, Invariant, Seen};
-use crate::calendar;
-use crate::words;
+use crate::script::calendar;
+use crate::script::words;
 
 /// The default timeout of an attempt.
 const DAY_MS: u64 = 24 * 3_600_000;

@@ -20,6 +20,7 @@ mod submits;
 mod ticks;
 mod told;
 mod uses;
+mod waits;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,6 +83,8 @@ pub enum Invariant {
     Fresh,
     /// A ready job takes a free matching slot, after its patience if it avoids workers.
     Slots,
+    /// A waiting attempt resumes when all jobs of one of its requests have ended, and not before.
+    Waits,
     /// No limit is exceeded, and no paused or held job is assigned.
     Limit,
     /// The counts of the kernel match the rows.
@@ -114,6 +117,7 @@ impl fmt::Display for Invariant {
             Invariant::Renewed => "a renewed lease is kept",
             Invariant::Fresh => "a fresh session ends disconnected ones",
             Invariant::Slots => "a ready job takes a free slot in time",
+            Invariant::Waits => "an attempt resumes for its jobs",
             Invariant::Limit => "no limit is exceeded",
             Invariant::Counted => "counts equal a recount",
             Invariant::Panic => "no panic",
@@ -147,6 +151,9 @@ pub(crate) struct Seen {
     pub renewed: u64,
     /// When a renewal came last, answered or not.
     pub renewal_came: u64,
+    /// Whether its worker has renewed it or offered slots. Until then, the kernel resumes none of the attempts that the
+    /// session took over.
+    pub announced: bool,
     pub connected: bool,
     pub closed: bool,
     pub ended: bool,
@@ -240,6 +247,7 @@ pub(crate) struct Checker {
     ready_since: BTreeMap<JobId, u64>,
     /// Workers that began anew since the last start of the server.
     anew: BTreeSet<WorkerName>,
+    awaiting: waits::Waits,
     limited: limits::Limited,
     /// Occurrences to count since the last call of `take_seen`, by group and name.
     seen: Vec<(&'static str, &'static str)>,
@@ -290,6 +298,7 @@ impl Checker {
             credit: credit::Credit::default(),
             ready_since: BTreeMap::new(),
             anew: BTreeSet::new(),
+            awaiting: waits::Waits::default(),
             limited: limits::Limited::default(),
             seen: Vec::new(),
         }
@@ -351,8 +360,17 @@ impl Checker {
         {
             seen.renewal_came = self.now.mono;
         }
+        if let Request::Renew { session } | Request::Credit { session, .. } | Request::Vacancy { session, .. } =
+            request
+            && let Some(seen) = self.sessions.get_mut(session)
+        {
+            seen.announced = true;
+        }
         if let Request::Credit { session, total } = request {
             self.credit.given(*session, *total, self.now.mono);
+        }
+        if let Request::Wait { of, jobs, .. } = request {
+            self.wait_arrives(ticket, of.attempt, jobs.as_deref());
         }
         self.waiting.insert(ticket, (request.clone(), self.now.mono));
     }
@@ -371,6 +389,7 @@ impl Checker {
         self.ready_since.clear();
         self.anew.clear();
         self.credit = credit::Credit::default();
+        self.waits_forgotten();
     }
 
     pub fn restarted(&mut self) {

@@ -10,8 +10,8 @@ use jobhall_store::Unit;
 
 use super::leases::touches;
 use super::{Checker, Invariant};
-use crate::calendar::start_of;
-use crate::words;
+use crate::script::calendar::start_of;
+use crate::script::words;
 
 impl Checker {
     /// A call to the kernel begins.
@@ -25,6 +25,7 @@ impl Checker {
         self.latest_wall = self.latest_wall.max(self.now.wall);
         self.sessions_in_time();
         self.slots_are_taken();
+        self.waits_in_time();
     }
 
     /// The kernel reads a job.

@@ -6,7 +6,7 @@ use jobhall_store::{Committed, FeedEntry, StoredIdempotencyKey, Unit};
 use super::dependencies::is_cascading;
 use super::shelf::Shelf;
 use super::{Checker, Invariant, Named};
-use crate::vault::Vault;
+use crate::storage::vault::Vault;
 
 /// The bounds of the design, defined here a second time.
 const LOST: u16 = 3;

@@ -14,6 +14,7 @@ impl Seen {
             lease_ms,
             renewed: now,
             renewal_came: now,
+            announced: false,
             connected: true,
             closed: false,
             ended: false,

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use jobhall_core::{Job, State};
 
 use super::{Checker, Invariant, Seen};
-use crate::calendar::start_of;
-use crate::words;
+use crate::script::calendar::start_of;
+use crate::script::words;
 
 /// The time that the kernel pauses after a failure of the store, and more.
 const MARGIN_MS: u64 = 2_000;
@@ -19,6 +19,7 @@ impl Checker {
     /// The kernel receives that the store has failed.
     pub fn store_failed(&mut self) {
         self.ready_since.clear();
+        self.waits_pause();
     }
 
     /// The kernel ran its timers.

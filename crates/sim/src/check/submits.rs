@@ -5,7 +5,7 @@ use jobhall_kernel::Submit;
 
 use super::shelf::Shelf;
 use super::{Checker, Invariant};
-use crate::calendar;
+use crate::script::calendar;
 
 impl Checker {
     pub(super) fn submitted(&mut self, shelf: &impl Shelf, submit: &Submit, answers: &[Submitted]) {

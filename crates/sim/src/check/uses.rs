@@ -7,7 +7,7 @@ use jobhall_core::{AttemptId, Job, JobId, State, WorkerName};
 use jobhall_kernel::WorkerUse;
 
 use super::{Checker, Invariant, Seen};
-use crate::words::{self, Amount};
+use crate::script::words::{self, Amount};
 
 impl Checker {
     /// Jobs with a live attempt on this worker, as stored.

@@ -164,7 +164,7 @@ fn leases_of(request: &Request) -> Vec<LeaseId> {
 fn brief(answer: &Result<Answer, Rejected>) -> String {
     match answer {
         Ok(Answer::Submitted(jobs)) => submitted(jobs),
-        Ok(Answer::GroupCreated(GroupCreated { id, jobs })) => format!("{id} {}", submitted(jobs)),
+        Ok(Answer::GroupCreated(GroupCreated { id, jobs, .. })) => format!("{id} {}", submitted(jobs)),
         Ok(Answer::Group(shown)) => format!("{} {:?}", shown.group.id, shown.state),
         Ok(Answer::State(state)) => state.to_string(),
         Ok(Answer::Shown(shown)) => format!("{} {}", shown.job.id, shown.job.status.state.name()),

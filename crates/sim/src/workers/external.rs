@@ -4,8 +4,8 @@ use jobhall_core::AttemptId;
 use jobhall_kernel::{Answer, Assignment, Rejected, Request};
 
 use super::Step;
-use crate::event::Event;
 use crate::simulation::Sim;
+use crate::simulation::event::Event;
 
 /// The worker's part of such work: it reports the start instead of the end, and submits no sub-jobs.
 pub(super) fn step(step: Step, external: bool) -> Option<Step> {
@@ -24,7 +24,7 @@ impl Sim {
         let id = attempt.job;
         let mut roll = self.roll(&[34, id.get(), u64::from(attempt.claim)]);
         for _ in 0..roll.weighted(&[(15, 0), (65, 1), (20, 2)]) {
-            let report = crate::manner::completed_external(id, roll.below(5));
+            let report = crate::workers::manner::completed_external(id, roll.below(5));
             let attempt = roll.percent(60).then_some(number);
             let request = Request::Complete { id, attempt, report };
             self.queue.at(self.ms + roll.below(9_000), Event::External(Box::new(request)));

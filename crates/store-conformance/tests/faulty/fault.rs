@@ -71,6 +71,14 @@ pub enum Fault {
     ForgetsRecordGroups,
     /// Records are pruned whatever their age.
     PrunesYoungRecords,
+    /// Removed records stay.
+    KeepsRemovedRecords,
+    /// The records of a refused unit are written, those with the right rev.
+    WritesRefusedRecords,
+    /// Pages of records have all keys of the kind.
+    IgnoresRecordPrefix,
+    /// The successes of several keys are returned in another order.
+    MixesSuccesses,
     /// A commit starts when its result is awaited.
     CommitsWhenAwaited,
     ForgetsSpecs,
@@ -119,6 +127,7 @@ impl Fault {
             Fault::KeepsOldPriority => keep_priority(unit, memory),
             Fault::ForgetsActs => unit.audit.clear(),
             Fault::IgnoresRecordRevs => ignore_record_revs(unit, memory),
+            Fault::KeepsRemovedRecords => unit.records.retain(|write| write.value.is_some()),
             Fault::ForgetsRecordGroups => unit
                 .records
                 .iter_mut()

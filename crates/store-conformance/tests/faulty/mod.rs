@@ -121,12 +121,14 @@ impl Faulty {
 
     fn commit_and_half_of_the_refused(&self, units: Vec<Unit>) -> Committed {
         let committed = self.memory.commit_now(units.clone());
-        if self.has(Fault::WritesHalfAUnit) {
-            for (unit, result) in units.into_iter().zip(&committed.results) {
-                if result.is_err() {
-                    let inserts = unit.inserts.into_iter().take(1).collect();
-                    self.memory.commit_now(vec![Unit { inserts, ..Unit::default() }]);
-                }
+        let refused = units.into_iter().zip(&committed.results).filter(|(_, result)| result.is_err());
+        for (unit, _) in refused {
+            if self.has(Fault::WritesHalfAUnit) {
+                let inserts = unit.inserts.into_iter().take(1).collect();
+                self.memory.commit_now(vec![Unit { inserts, ..Unit::default() }]);
+            } else if self.has(Fault::WritesRefusedRecords) {
+                let alone = |write| Unit { records: vec![write], ..Unit::default() };
+                self.memory.commit_now(unit.records.into_iter().map(alone).collect());
             }
         }
         committed
@@ -198,6 +200,10 @@ impl Store for Faulty {
     }
 
     fn successes(&self, keys: Vec<(TypeName, Key)>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        let mut keys = keys;
+        if self.has(Fault::MixesSuccesses) {
+            keys.reverse();
+        }
         self.memory.successes(keys)
     }
 
@@ -282,7 +288,8 @@ impl Store for Faulty {
         after: Option<Key>,
         limit: usize,
     ) -> Later<Result<RecordPage, StoreError>> {
-        self.memory.record_page(filter, after, limit)
+        let prefix = if self.has(Fault::IgnoresRecordPrefix) { String::new() } else { filter.prefix };
+        self.memory.record_page(RecordFilter { prefix, ..filter }, after, limit)
     }
 
     fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {

@@ -4,10 +4,10 @@ use jobhall_core::{GroupId, Key, RecordKind};
 use jobhall_store::{RECORD_PAGE_BYTES, Record, RecordFilter, RecordPage};
 use tokio_postgres::Row;
 
+use crate::connect::wire::Step;
 use crate::error::{PgError, damaged};
 use crate::reads::{Reads, limit};
-use crate::row::{self, get};
-use crate::wire::Step;
+use crate::rows::row::{self, get};
 
 /// The step that reads the records with these names; [`record`] reads its rows.
 pub(crate) fn reading<'a>(names: impl IntoIterator<Item = (&'a RecordKind, &'a Key)>) -> Step {

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jobhall_core::{Group, JobId, PastAttempt, Time};
 use jobhall_store::{AuditEntry, Link, SettingKind, SettingWrite, StoredIdempotencyKey, Unit};
 
+use crate::connect::wire::Step;
 use crate::error::PgError;
 use crate::groups;
 use crate::inbox;
-use crate::row::{number, stored_progress, to_json};
-use crate::submitted;
-use crate::wire::Step;
+use crate::rows::row::{number, stored_progress, to_json};
+use crate::rows::submitted;
 
 #[derive(Default)]
 pub(super) struct SideRows<'a> {

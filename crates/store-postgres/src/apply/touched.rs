@@ -9,11 +9,12 @@ use tokio_postgres::Row;
 
 use super::records;
 use super::touched_ids;
+use crate::connect::wire::{Step, Wire};
 use crate::error::PgError;
-use crate::lives::key_of;
-use crate::row::{self, get};
-use crate::wire::{Step, Wire};
-use crate::{groups, reads, submitted};
+use crate::rows::lives::key_of;
+use crate::rows::row::{self, get};
+use crate::rows::submitted;
+use crate::{groups, reads};
 
 /// The rows read, and the stored places on keys.
 pub(super) async fn read(

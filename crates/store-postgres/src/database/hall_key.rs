@@ -3,8 +3,8 @@
 use jobhall_store::{Later, StoreError};
 
 use super::Database;
-use crate::row::get;
-use crate::wire::Step;
+use crate::connect::wire::Step;
+use crate::rows::row::get;
 
 /// Which key the nodes of a hall have.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,11 +8,12 @@ use jobhall_core::{Group, Job, JobId, PastAttempt};
 use jobhall_store::{AuditRow, Block, ExportChunk, Link, Marks, Record, Setting, StoredIdempotencyKey};
 
 use crate::apply::records;
+use crate::connect::wire::{Step, Wire};
 use crate::error::{PgError, damaged};
+use crate::groups;
 use crate::reads::{self, Reads};
-use crate::row::{self, get, number};
-use crate::wire::{Step, Wire};
-use crate::{groups, submitted};
+use crate::rows::row::{self, get, number};
+use crate::rows::submitted;
 
 /// The first row of a chunk that is stored differently or missing.
 pub(super) async fn differs(wire: &Wire<'_>, portion: &ExportChunk) -> Result<Option<String>, PgError> {

@@ -15,11 +15,11 @@ use tokio::time::timeout;
 use super::Writer;
 use super::transaction::{LATE, stopped_in};
 use crate::apply::{Numbers, believed};
-use crate::call::{Batch, Call};
+use crate::connect::wire::{Step, Wire};
 use crate::error::PgError;
 use crate::leadership::Term;
 use crate::options::Point;
-use crate::wire::{Step, Wire};
+use crate::writer::call::{Batch, Call};
 
 /// Maximum number of sent commits: one that the server executes, and one that it executes next.
 pub(super) const AHEAD: usize = 2;

@@ -9,14 +9,14 @@ use jobhall_store::CommitError;
 
 use super::{Outcome, Work, nothing};
 use crate::apply::{Decided, Numbers, believed};
-use crate::call::Batch;
 use crate::connect::Connector;
+use crate::connect::wire::{Step, Wire};
 use crate::error::{PgError, damaged};
 use crate::leadership::Term;
 use crate::options::{Fault, Options, Point};
-use crate::row::get;
-use crate::upkeep;
-use crate::wire::{Step, Wire};
+use crate::rows::row::get;
+use crate::writer::call::Batch;
+use crate::writer::upkeep;
 
 /// Time limit for a transaction; the server aborts a statement earlier.
 pub(super) const LATE: Duration = Duration::from_secs(70);

@@ -7,7 +7,7 @@ use rusqlite::{Row, Statement};
 use crate::apply::run;
 use crate::error::{SqlError, damaged};
 use crate::reads::limit;
-use crate::row;
+use crate::rows::row;
 use crate::statements::{Reads, Writes};
 
 impl Writes<'_> {

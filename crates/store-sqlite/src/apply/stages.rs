@@ -6,7 +6,7 @@ use jobhall_store::{Change, Conflict, KeyPlace, Unit, key_place};
 
 use super::{key_text, placed, run};
 use crate::error::{SqlError, damaged};
-use crate::row;
+use crate::rows::row;
 use crate::statements::Writes;
 
 /// The fields of a stored job that the stages need.

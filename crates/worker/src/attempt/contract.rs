@@ -6,9 +6,10 @@ use jobhall_protocol::{
     WorkerFile,
 };
 
-use crate::artifacts::Value;
-use crate::command::Command;
-use crate::ended::{Ended, Status};
+use super::filter;
+use crate::attempt::artifacts::Value;
+use crate::slots::command::Command;
+use crate::slots::ended::{Ended, Status};
 use crate::slots::setup::JobUser;
 use crate::workspace::Workspace;
 
@@ -33,7 +34,7 @@ pub fn command(job: &AssignedJob, file: &WorkerFile, user: Option<&JobUser>) -> 
     exec_command(exec, user)
 }
 
-fn of_user(command: Command, user: Option<&JobUser>) -> Command {
+pub(crate) fn of_user(command: Command, user: Option<&JobUser>) -> Command {
     match user {
         Some(user) => command.env("HOME", &user.home).env("USER", &user.name),
         None => command,
@@ -82,6 +83,8 @@ pub(crate) fn with_contract(
 ) -> Command {
     let command = match job.inputs {
         0 => command,
+        // Its inputs are files of their own.
+        _ if filter::is_node(job) => command,
         _ => command.env("JOBHALL_INPUTS", left.inputs()),
     };
     command

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::attempt::contract;
-use crate::outbox::{Outbox, Reply};
+use crate::session_loop::outbox::{Outbox, Reply};
 
 /// Pause before a message that the server could not accept is sent again.
 pub(crate) const AGAIN: Duration = Duration::from_millis(500);

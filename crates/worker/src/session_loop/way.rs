@@ -6,7 +6,7 @@ use jobhall_client::{ClientError, Session};
 use jobhall_protocol::ToWorker;
 use tokio::time::{Instant, sleep_until};
 
-use crate::link::Link;
+use crate::session_loop::link::Link;
 
 type Connecting = Pin<Box<dyn Future<Output = Result<Session, ClientError>> + Send>>;
 

@@ -15,8 +15,8 @@ use super::output::Output;
 use super::socket::Reports;
 use super::spawn::Spawned;
 use super::tree::{self, FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, Seen};
-use crate::command::Command;
-use crate::ended::{Ended, Status};
+use crate::slots::command::Command;
+use crate::slots::ended::{Ended, Status};
 
 /// Interval at which ended orphans are reaped while the command runs.
 const REAP_EVERY: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::io::{Errno, read};
 
 use super::socket::Reports;
-use crate::ended::Stream;
+use crate::slots::ended::Stream;
 use crate::wire::{MOST_CHUNK, Report, put_output};
 
 /// Interval at which the worker is notified of output while that output is discarded.

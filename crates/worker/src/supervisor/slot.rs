@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 use super::job::Job;
 use super::socket::{Orders, Reports};
 use super::{group, set_up, settle_in, spawn, tree};
-use crate::ended::{Ended, Status};
+use crate::slots::ended::{Ended, Status};
 use crate::slots::setup::Setup;
 use crate::wire::{Order, Report};
 

@@ -17,8 +17,8 @@ use rustix::fs::{
 use rustix::io::{Errno, ioctl_fionbio, pwrite};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::command::{Command, DEFAULT_PATH, Stdin, Stdout};
-use crate::ended::Status;
+use crate::slots::command::{Command, DEFAULT_PATH, Stdin, Stdout};
+use crate::slots::ended::Status;
 
 /// A command that was started.
 pub(super) struct Spawned {

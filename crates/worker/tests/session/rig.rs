@@ -56,7 +56,7 @@ impl Rig {
         let file = WorkerFile { slots: Some(2), allow: [Allow::Exec].into(), ..WorkerFile::default() };
         let (shutdown, orders) = watch::channel(Shutdown::None);
         let connected = Box::new(|_: &str| {});
-        let options = WorkerOptions { client, file, slots, shutdown: orders, until, connected };
+        let options = WorkerOptions { client, file, reread: None, slots, shutdown: orders, until, connected };
         let worker = tokio::spawn(jobhall_worker::run(options));
         Rig { listener, folder: tempfile::tempdir().unwrap(), shutdown, worker }
     }

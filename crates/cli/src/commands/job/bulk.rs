@@ -1,6 +1,5 @@
 //! `jobhall job bulk`: cancel, retry or delete all jobs that match, as one recorded operation.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -8,8 +7,8 @@ use jobhall_client::Client;
 use jobhall_core::StateName;
 use jobhall_protocol::{Operation, OperationState, StartOperation, Verb};
 
-use crate::commands::interrupted;
 use crate::commands::job::filter::{FilterArgs, named};
+use crate::commands::{confirm, interrupted};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -122,7 +121,7 @@ async fn change(context: &Context, client: &Client, verb: Verb, args: &BulkArgs)
     }
     context.output.say(&format!("{total} {} match", jobs(total)));
     if !args.yes {
-        confirm(verb, total)?;
+        confirm(&format!("{} {total} {}", name(verb), jobs(total)))?;
     }
     let asked = StartOperation { dry_run: false, up_to: Some(counted.up_to), ..dry };
     let ended = follow(context, client, client.start_operation(&asked).await?, doing(verb)).await?;
@@ -157,22 +156,6 @@ fn nothing(context: &Context, counted: &Operation) -> Outcome {
         context.output.one(counted, String::new)?;
     }
     Ok(Exit::Nothing)
-}
-
-/// Asks for confirmation; fails without a terminal.
-fn confirm(verb: Verb, total: u64) -> Outcome<()> {
-    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
-        return Err(Failure::usage("cannot ask for confirmation without a terminal")
-            .fix("add --yes to continue without confirmation"));
-    }
-    write!(stderr, "{} {total} {}? [y/N] ", name(verb), jobs(total)).and_then(|()| stderr.flush())?;
-    let mut answer = String::new();
-    stdin.lock().read_line(&mut answer)?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::new(Exit::Cancelled, "nothing was changed")),
-    }
 }
 
 /// Waits for the end. Ctrl-C exits, and the operation continues on the server.

@@ -3,7 +3,7 @@
 use clap::Args;
 use jobhall_protocol::{Cancel, Failure, Job};
 
-use crate::commands::job::{Tally, wait};
+use crate::commands::job::{Tally, random_key, wait};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
@@ -53,7 +53,7 @@ pub async fn retry(context: &Context, args: &RetryArgs) -> Outcome {
     let client = context.client()?;
     let (mut tally, mut made) = (Tally::default(), Vec::new());
     for &id in &args.ids {
-        made.extend(tally.take(id, client.retry(id).await));
+        made.extend(tally.take(id, client.retry(id, Some(&random_key())).await));
     }
     match tally.exit() {
         Exit::Ok if args.wait => {

@@ -1,34 +1,28 @@
 //! One row for each route; a test compares them with the list of routes in both directions.
 
 use jobhall_protocol as wire;
-use jobhall_protocol::{Code, DIGEST_HEADER, LEASE_HEADER, Page, WORKER_HEADER};
-use schemars::JsonSchema;
+use jobhall_protocol::{Code, Page};
 use serde_json::Value;
 
 use super::super::{
     artifacts, attempts, audit, events, groups as group, health, history, inputs, job_log, list,
     operations as operation, outcomes, page, queues as queue, schedules as schedule, types,
 };
+use super::bodies::{Event, FinalReport, SubJobs, SubJobsAnswer, Submit, SubmitAnswer};
+use super::headers::{
+    ARTIFACT, CACHED, IDEMPOTENCY, INPUT_HEADERS, LEASE, LEASE_OR_JOB, POSITION, RANGE, RANGE_OR_CACHED,
+    SESSION, VERSIONS, WORKER,
+};
 use super::{JSON, Row, part};
+
+mod cache;
+mod queries;
 
 const TEXT: &str = "text/plain";
 const BYTES: &str = "application/octet-stream";
 const EVENTS: &str = "text/event-stream";
 const LOCATION: &[(&str, &str)] = &[("Location", "Address of the resource")];
-const OF_ATTEMPT: (&str, &str) = (LEASE_HEADER, "Lease of the attempt: 32 hex digits");
-const AS_WORKER: (&str, &str) = (WORKER_HEADER, "Name of the worker, if the token is an administrator's");
-const WORKER: &[(&str, &str)] = &[AS_WORKER];
-const LEASE: &[(&str, &str)] = &[OF_ATTEMPT, AS_WORKER];
-const ARTIFACT: &[(&str, &str)] =
-    &[OF_ATTEMPT, AS_WORKER, (DIGEST_HEADER, "BLAKE3 hash of the body; a body with another hash is refused")];
-const POSITION: &[(&str, &str)] = &[("Last-Event-ID", "Resume after this event")];
-const IDEMPOTENCY: &[(&str, &str)] =
-    &[("Idempotency-Key", "Within a day, a repeated request returns the first response")];
 const TAG: &[(&str, &str)] = &[("ETag", "Entity tag of this version")];
-const VERSIONS: &[(&str, &str)] = &[
-    ("If-Match", "Change only these versions; * matches any existing version"),
-    ("If-None-Match", "With *: create only if it does not exist"),
-];
 /// Problems of every change in the store.
 const STORE: &[Code] = &[Code::Unavailable, Code::StorageFull];
 /// Problems of a change of a job.
@@ -36,8 +30,14 @@ const CHANGE: &[Code] = &[Code::NotFound, Code::Conflict, Code::Unavailable, Cod
 /// Problems of a change of settings.
 const CONFIGURE: &[Code] = &[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull];
 /// Problems of a worker's message about an attempt.
-const WORD: &[Code] =
-    &[Code::BadRequest, Code::LeaseLost, Code::Conflict, Code::Unavailable, Code::StorageFull];
+const WORD: &[Code] = &[
+    Code::BadRequest,
+    Code::NotFound,
+    Code::LeaseLost,
+    Code::Conflict,
+    Code::Unavailable,
+    Code::StorageFull,
+];
 
 /// Problems of a read of the inputs of an attempt.
 const INPUT: &[Code] = &[Code::NotFound, Code::LeaseLost, Code::Unavailable];
@@ -55,42 +55,6 @@ fn put(path: &'static str, id: &'static str, summary: &'static str) -> Row {
     Row::new("PUT", path, id, summary)
 }
 
-/// One job, or an array of jobs that is accepted or refused as a whole.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes a body that is read by its first character")]
-enum Submit {
-    One(Box<wire::SubmitJob>),
-    Many(Vec<wire::SubmitJob>),
-}
-
-/// One sub-job, or an array of sub-jobs that is accepted or refused as a whole.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes a body that is read by its first character")]
-enum SubJobs {
-    One(Box<wire::SubJob>),
-    Many(Vec<wire::SubJob>),
-}
-
-/// The sub-job, if one object was sent; otherwise one response for each.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes the responses to two kinds of requests")]
-enum SubJobsAnswer {
-    One(Box<wire::Called>),
-    Many(Vec<wire::Called>),
-}
-
-/// The job, if one object was submitted; otherwise one response for each.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes the responses to two kinds of requests")]
-enum SubmitAnswer {
-    One(Box<wire::Job>),
-    Many(Vec<wire::Submitted>),
-}
-
 pub(super) fn all() -> Vec<Row> {
     [
         hall(),
@@ -102,6 +66,8 @@ pub(super) fn all() -> Vec<Row> {
         workers(),
         attempts_rows(),
         inputs_rows(),
+        queries::all(),
+        cache::all(),
         retention(),
         types(),
         schedules(),
@@ -150,17 +116,18 @@ fn hall() -> Vec<Row> {
         Row::new("DELETE", "/api/v1/queues/{name}", "resetQueue", "Reset a queue to its defaults")
             .headers(VERSIONS)
             .answers_with(204, "Reset", None)
-            .problems(CONFIGURE)
-            .problems(&[Code::NotFound]),
+            .problems(&[
+                Code::NotFound,
+                Code::PreconditionFailed,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
         get("/openapi.json", "openapi", "This document").gives::<Value>("This document"),
         get("/api/v1/events", "events", "Stream all events as server-sent events")
             .query::<events::AllEventsQuery>()
             .headers(POSITION)
-            .gives_as::<wire::Change>(
-                EVENTS,
-                "Event stream; events named `job`, and `group` at the end of a group, carry this data; events named \
-                 `progress` carry `id` and `progress`",
-            )
+            .gives_as::<Event>(EVENTS, "Event stream; `group` is sent at the end of a group")
             .problems(&[Code::BadRequest, Code::Unavailable]),
     ]
 }
@@ -269,9 +236,17 @@ fn one_job() -> Vec<Row> {
             .gives::<wire::Job>("The job")
             .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
         post("/api/v1/jobs/{id}/retry", "retryJob", "Create a new job from a completed job")
+            .headers(IDEMPOTENCY)
             .answers_with(201, "The new job", Some((JSON, part::<wire::Job>)))
             .telling(LOCATION)
-            .problems(&[Code::NotFound, Code::KeyHeld, Code::Conflict, Code::Unavailable, Code::StorageFull]),
+            .problems(&[
+                Code::NotFound,
+                Code::KeyHeld,
+                Code::IdempotencyKeyReused,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
         get("/api/v1/jobs/{id}/explain", "explainJob", "Explain why a job is not running")
             .gives::<wire::Explanation>("The reasons, most relevant first")
             .problems(&[Code::NotFound]),
@@ -284,17 +259,14 @@ fn one_job() -> Vec<Row> {
             .problems(&[Code::NotFound, Code::Conflict]),
         get("/api/v1/jobs/{id}/log", "jobLog", "Log of a job")
             .query::<job_log::LogQuery>()
-            .headers(&[("Range", "One range in bytes, such as bytes=100-")])
+            .headers(RANGE)
             .gives_as::<String>(TEXT, "The log")
             .answers_with(206, "A range of the log", Some((TEXT, part::<String>)))
             .problems(&[Code::NotFound, Code::RangeNotSatisfiable]),
         get("/api/v1/jobs/{id}/events", "jobEvents", "Stream the events of a job as server-sent events")
             .query::<events::EventsQuery>()
             .headers(POSITION)
-            .gives_as::<wire::Change>(
-                EVENTS,
-                "Event stream that ends with the job; events named `progress` carry `id` and `progress`",
-            )
+            .gives_as::<Event>(EVENTS, "Event stream that ends with the job")
             .problems(&[Code::NotFound, Code::Unavailable]),
     ]
 }
@@ -311,10 +283,7 @@ fn artifacts_rows() -> Vec<Row> {
             "Download an artifact; its name may contain slashes",
         )
         .query::<artifacts::ArtifactQuery>()
-        .headers(&[
-            ("Range", "One range in bytes, such as bytes=100-"),
-            ("If-None-Match", "Versions that the client has cached"),
-        ])
+        .headers(RANGE_OR_CACHED)
         .gives_as::<String>(BYTES, "The bytes, with the media type given at upload")
         .telling(TAG)
         .answers_with(206, "A range of the bytes", Some((BYTES, part::<String>)))
@@ -379,7 +348,7 @@ fn workers() -> Vec<Row> {
             "openSession",
             "Open a worker session: batches of messages over one WebSocket",
         )
-        .headers(&[("Sec-WebSocket-Protocol", "jobhall.v1.json or jobhall.v1.msgpack"), AS_WORKER])
+        .headers(SESSION)
         .answers_with(101, "The session starts with a hello message", None)
         .problems(&[Code::BadRequest, Code::Unavailable]),
         get("/api/v1/workers", "listWorkers", "List workers that are connected, paused or draining")
@@ -402,12 +371,12 @@ fn workers() -> Vec<Row> {
 fn inputs_rows() -> Vec<Row> {
     vec![
         get("/api/v1/attempts/{id}/inputs", "listInputs", "List the inputs of an attempt, the parent last")
-            .headers(LEASE)
+            .headers(LEASE_OR_JOB)
             .query::<inputs::InputsQuery>()
             .gives::<Page<wire::Input>>("A page")
             .problems(INPUT),
         get("/api/v1/attempts/{id}/inputs/{n}", "inputResult", "Read the result of an input")
-            .headers(LEASE)
+            .headers(INPUT_HEADERS)
             .gives_as::<Value>(JSON, "The result itself, with its own media type if it is an artifact")
             .answers_with(206, "A range of the bytes", Some((BYTES, part::<String>)))
             .answers_with(304, "Not modified: the client has this version", None)
@@ -417,7 +386,7 @@ fn inputs_rows() -> Vec<Row> {
             "inputArtifact",
             "Download an artifact of an input; its name may contain slashes",
         )
-        .headers(LEASE)
+        .headers(INPUT_HEADERS)
         .gives_as::<String>(BYTES, "The bytes, with the media type given at upload")
         .telling(TAG)
         .answers_with(206, "A range of the bytes", Some((BYTES, part::<String>)))
@@ -433,7 +402,7 @@ fn attempts_rows() -> Vec<Row> {
             .gives::<wire::Moved>("The job's state")
             .problems(WORD),
         post("/api/v1/attempts/{id}/progress", "reportProgress", "Report progress of an attempt")
-            .headers(LEASE)
+            .headers(LEASE_OR_JOB)
             .may_take::<wire::Progress>()
             .gives::<wire::Moved>("The job's state")
             .problems(WORD),
@@ -449,31 +418,40 @@ fn attempts_rows() -> Vec<Row> {
             .gives::<wire::Moved>("The job's state")
             .problems(WORD),
         post("/api/v1/attempts/{id}/jobs", "askForJob", "Create sub-jobs of an attempt, under call names")
-            .headers(LEASE)
+            .headers(LEASE_OR_JOB)
             .takes::<SubJobs>()
             .answers_with(201, "A new job", Some((JSON, part::<wire::Called>)))
             .telling(LOCATION)
             .gives::<SubJobsAnswer>("The existing sub-job, or one answer for each of several")
             .problems(&[
+                Code::NotFound,
                 Code::KeyHeld,
                 Code::LeaseLost,
+                Code::DependencyUnmet,
+                Code::GroupClosed,
                 Code::Conflict,
                 Code::Unavailable,
                 Code::StorageFull,
             ]),
         post("/api/v1/attempts/{id}/wait", "waitForJobs", "Wait for sub-jobs of an attempt")
-            .headers(LEASE)
+            .headers(LEASE_OR_JOB)
             .may_take::<wire::Wait>()
             .gives::<wire::Waited>("The sub-jobs have ended and the attempt continues")
             .answers_with(204, "The attempt still waits; repeat the request", None)
             .problems(WORD),
+        get("/api/v1/attempts/{id}/jobs/{job}/result", "subJobResult", "Read the result of a sub-job")
+            .headers(INPUT_HEADERS)
+            .gives_as::<Value>(JSON, "The result itself, with its own media type if it is an artifact")
+            .answers_with(206, "A range of the bytes", Some((BYTES, part::<String>)))
+            .answers_with(304, "Not modified: the client has this version", None)
+            .problems(INPUT_BYTES),
         put(
             "/api/v1/outcomes/{type}/{*key}",
             "finishJob",
             "Report the outcome of external work that a worker started",
         )
         .query::<outcomes::OutcomeQuery>()
-        .takes::<wire::OutcomeReport>()
+        .takes::<FinalReport>()
         .gives::<wire::Job>("The job")
         .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
     ]
@@ -509,7 +487,7 @@ fn schedules() -> Vec<Row> {
             .gives::<Page<wire::Schedule>>("A page")
             .telling(&[("Link", "Address of the next page, with rel=\"next\"")]),
         get("/api/v1/schedules/{name}", "showSchedule", "Show a schedule")
-            .headers(&[("If-None-Match", "Versions that the client has cached")])
+            .headers(CACHED)
             .gives::<wire::Schedule>("The current settings")
             .telling(TAG)
             .answers_with(304, "Not modified: the client has this version", None)
@@ -551,10 +529,12 @@ fn schedules() -> Vec<Row> {
             "runSchedule",
             "Submit the job of a schedule now, in addition to its ticks",
         )
+        .headers(IDEMPOTENCY)
         .gives::<wire::Submitted>("The job")
         .problems(&[
             Code::NotFound,
             Code::KeyHeld,
+            Code::IdempotencyKeyReused,
             Code::Conflict,
             Code::Unavailable,
             Code::StorageFull,
@@ -565,7 +545,7 @@ fn schedules() -> Vec<Row> {
 fn retention() -> Vec<Row> {
     vec![
         get("/api/v1/retention", "showRetention", "Show the server's rule for completed jobs")
-            .headers(&[("If-None-Match", "Versions that the client has cached")])
+            .headers(CACHED)
             .gives::<wire::Retention>("The current rule")
             .telling(TAG)
             .answers_with(304, "Not modified: the client has this version", None)
@@ -589,7 +569,7 @@ fn types() -> Vec<Row> {
             .query::<types::TypesQuery>()
             .gives::<Page<wire::TypeSettings>>("A page"),
         get("/api/v1/types/{name}", "showType", "Show the settings of a type")
-            .headers(&[("If-None-Match", "Versions that the client has cached")])
+            .headers(CACHED)
             .gives::<wire::TypeSettings>("The current settings")
             .telling(TAG)
             .answers_with(304, "Not modified: the client has this version", None)

@@ -139,3 +139,55 @@ fn requests_refuse_unknown_fields_in_the_document_too() {
         assert!(any || whole["additionalProperties"] == false, "{method} {path} takes anything");
     }
 }
+
+/// Every bound that a client can exceed: in a request each text has a longest length, a format or a pattern, and each
+/// number a largest value.
+#[test]
+fn requests_have_no_text_or_number_without_bounds() {
+    let document = built();
+    let mut requests = BTreeSet::new();
+    for (_, _, described) in operations(&document) {
+        for parameter in described["parameters"].as_array().unwrap() {
+            check_bounds(&document, &parameter["schema"], &parameter["name"].to_string(), &mut requests);
+        }
+        let body = &described["requestBody"]["content"]["application/json"]["schema"];
+        check_bounds(&document, body, &described["operationId"].to_string(), &mut requests);
+    }
+}
+
+fn check_bounds(document: &Value, schema: &Value, at: &str, seen: &mut BTreeSet<String>) {
+    if !schema.is_object() {
+        return;
+    }
+    if let Some(name) = schema["$ref"].as_str() {
+        if seen.insert(name.to_owned()) {
+            check_bounds(document, document.pointer(&name[1..]).unwrap(), name, seen);
+        }
+        return;
+    }
+    let is = |word: &str| {
+        schema["type"] == word || schema["type"].as_array().is_some_and(|types| types.contains(&word.into()))
+    };
+    let has = |words: &[&str]| words.iter().any(|word| !schema[word].is_null());
+    let is_token_id = at == "\"id\"";
+    assert!(
+        !is("string") || is_token_id || has(&["maxLength", "pattern", "format", "enum", "const"]),
+        "{at}: {schema}"
+    );
+    assert!(!is("integer") || has(&["enum"]) || has(&["minimum"]) && has(&["maximum"]), "{at}: {schema}");
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        check_bounds(document, field, &format!("{at}.{name}"), seen);
+    }
+    check_bounds(document, &schema["items"], at, seen);
+    for way in ["anyOf", "oneOf"].iter().flat_map(|word| schema[word].as_array()).flatten() {
+        // The conditions among fields repeat their types only.
+        if way["properties"].is_null() {
+            check_bounds(document, way, at, seen);
+        }
+    }
+}
+
+#[test]
+fn the_bounds_that_are_written_twice_are_equal() {
+    assert_eq!(jobhall_protocol::SESSION_MS, jobhall_engine::Config::default().lease_ms);
+}

@@ -7,7 +7,7 @@ use super::change::Jobs;
 use super::world::{QUEUES, TakenAttempt, World};
 use crate::access;
 
-const LEASE: &str = "Jobhall-Lease";
+pub const LEASE: &str = "Jobhall-Lease";
 
 #[derive(Clone, Debug)]
 pub struct Asked {
@@ -39,6 +39,7 @@ fn times(method: &str, route: &str) -> usize {
         ("POST", "/api/v1/jobs") => 16,
         ("GET", "/api/v1/jobs") => 8,
         (_, "/api/v1/attempts/{id}/jobs") => 12,
+        ("GET", path) if path.starts_with("/api/v1/attempts/") => 8,
         ("GET", "/api/v1/jobs/{id}" | "/api/v1/jobs/{id}/explain") => 6,
         ("GET", "/api/v1/jobs/{id}/artifacts/{*name}" | "/api/v1/schedules/{name}") => 6,
         (_, "/api/v1/vacancies" | "/api/v1/outcomes/{type}/{*key}") => 3,
@@ -138,6 +139,7 @@ fn request(world: &mut World, actor: &Actor, jobs: &Jobs, method: &str, route: &
         }
         ("POST", "/vacancies") if actor.who == Who::Holder => None,
         ("POST", "/vacancies") => post(route.to_owned(), json!({"slots": 1, "wait_s": 0})),
+        ("GET", path) if path.starts_with("/attempts/") => input(world, actor, path),
         (_, path) if path.starts_with("/attempts/") => attempt(world, actor, jobs, path),
         ("PUT", "/outcomes/{type}/{*key}") => {
             let path = format!("/api/v1/outcomes/ext/ext-{}", world.dice.below(QUEUES.len()));
@@ -147,7 +149,20 @@ fn request(world: &mut World, actor: &Actor, jobs: &Jobs, method: &str, route: &
             let held = &world.held[world.dice.below(world.held.len())];
             post(route.to_owned(), json!({"attempts": [{"id": held.id, "lease": held.lease}]}))
         }
-        ("GET", "/session") => get(route.to_owned()),
+        ("GET", "/q/{*query}") => get("/q/nothing".to_owned()),
+        ("POST", "/queries") => post(route.to_owned(), json!({"query": "nothing"})),
+        ("GET", "/queries" | "/queries/plan") => get(format!("{route}?query=nothing")),
+        ("GET", "/queries/{id}/steps") => get(format!("/api/v1/queries/{id}/steps")),
+        ("GET", "/sources") => get(route.to_owned()),
+        (_, "/sources/{*key}") => settings(method, "/api/v1/sources/nothing", &json!("data")),
+        ("GET", "/queries/{id}") => get(format!("/api/v1/queries/{id}")),
+        ("GET", "/queries/{id}/value") => get(format!("/api/v1/queries/{id}/value?wait=0")),
+        ("GET", "/session" | "/commands") => get(route.to_owned()),
+        ("PUT", "/commands") => settings(method, route, &json!({"commands": {}})),
+        ("GET", "/cache" | "/cache/stats") => get(route.to_owned()),
+        ("DELETE", "/cache") => settings(method, &format!("{route}?all=true"), &Value::Null),
+        (_, "/cache/pins/{*query}") => settings(method, "/api/v1/cache/pins/nothing", &Value::Null),
+        ("POST", "/cache/verify") => post(route.to_owned(), Value::Null),
         ("GET", "/queues") => get(format!("{route}?limit={}", 1 + world.dice.below(3))),
         ("POST", "/workers/{name}/pause" | "/workers/{name}/resume" | "/workers/{name}/drain") => {
             post(route.replace("{name}", "w"), Value::Null)
@@ -238,15 +253,42 @@ fn query(world: &mut World, jobs: &Jobs) -> String {
     format!("limit={}&{filter}", 1 + world.dice.below(40))
 }
 
+/// Whether the token is that of an attempt's worker or process.
+pub fn is_own(actor: &Actor, held: &TakenAttempt) -> bool {
+    held.worker == actor.token || Who::Job(held.job) == actor.who
+}
+
+/// A lease, mostly the right one.
+fn lease(world: &mut World, at: usize) -> String {
+    if world.dice.one_in(4) { "0".repeat(32) } else { world.held[at].lease.clone() }
+}
+
+/// An attempt reads the job that it comes after.
+fn input(world: &mut World, actor: &Actor, route: &str) -> Option<Asked> {
+    let reads = |held: &TakenAttempt| world.inputs.contains_key(&held.job);
+    let some: Vec<_> = (0..world.held.len()).filter(|at| reads(&world.held[*at])).collect();
+    let own = some.iter().copied().find(|at| is_own(actor, &world.held[*at]));
+    let at = own.filter(|_| world.dice.one_in(2)).unwrap_or_else(|| *world.dice.pick(&some));
+    let lease = lease(world, at);
+    let held = &world.held[at];
+    let of = world.inputs[&held.job];
+    let (_, name) = world.artifacts.iter().find(|(job, _)| *job == of).expect("its artifact");
+    let n = *world.dice.pick(&["0", "0", "0", "1", "parent"]);
+    let path = route.replace("{id}", &held.id).replace("{n}", n).replace("{*name}", name);
+    let path = path.replace("{job}", &of.to_string()).replace("{identity}", &"0".repeat(32));
+    Some(Asked { headers: vec![(LEASE, lease)], ..Asked::get(&format!("/api/v1{path}")) })
+}
+
 /// A message about some attempt, often with the right lease: another worker's lease is worth nothing.
 fn attempt(world: &mut World, actor: &Actor, jobs: &Jobs, route: &str) -> Option<Asked> {
     let mut at = world.dice.below(world.held.len());
-    let is_own = |held: &TakenAttempt| held.worker == actor.token || Who::Job(held.job) == actor.who;
-    if let Some(own) = world.held.iter().position(is_own).filter(|_| world.dice.one_in(2)) {
+    let own = world.held.iter().position(|held| is_own(actor, held));
+    if let Some(own) = own.filter(|_| world.dice.one_in(2)) {
         at = own;
     }
-    let lease = if world.dice.one_in(4) { "0".repeat(32) } else { world.held[at].lease.clone() };
+    let lease = lease(world, at);
     let path = format!("/api/v1{}", route.replace("{id}", &world.held[at].id).replace("{*name}", "mine"));
+    let path = path.replace("{identity}", &"0".repeat(32));
     let job = json!({"type": "shared", "key": key(world), "needs": "never"});
     let mut job = job.as_object().unwrap().clone();
     if world.dice.one_in(2) {
@@ -262,8 +304,12 @@ fn attempt(world: &mut World, actor: &Actor, jobs: &Jobs, route: &str) -> Option
     };
     job.insert(field.to_owned(), value);
     let call = format!("call-{}", world.dice.below(1_000));
+    let sub_job = json!({"call": call, "job": job});
+    let several =
+        json!([{"call": format!("{call}-b"), "job": {"type": "shared", "needs": "never"}}, sub_job]);
     let body = match route.rsplit('/').next() {
-        Some("jobs") => json!({"call": call, "job": job}).to_string(),
+        Some("jobs") => if world.dice.one_in(2) { several } else { sub_job }.to_string(),
+        Some("wait") if world.dice.one_in(2) => json!({"wait_s": 0, "jobs": [other]}).to_string(),
         Some("wait") => json!({"wait_s": 0}).to_string(),
         Some("outcome") => json!({"outcome": "succeeded"}).to_string(),
         Some("log" | "{*name}") => "text".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::actor::{Actor, Reads, Who};
 use super::change::Jobs;
-use super::requests::Asked;
+use super::requests::{Asked, is_own};
 use super::world::World;
 
 /// Paths below a job that every job has.
@@ -15,12 +15,17 @@ pub struct Sides {
     pub artifacts_hidden: usize,
     pub schedules_shown: usize,
     pub schedules_hidden: usize,
+    pub inputs_shown: usize,
+    pub inputs_hidden: usize,
 }
 
 /// Checks the status of a response.
 pub fn check(world: &mut World, actor: &Actor, asked: &Asked, jobs: &Jobs, status: u16, sides: &mut Sides) {
     if let Some(name) = asked.path.strip_prefix("/api/v1/schedules/") {
         of_schedule(world, actor, asked, name, status, sides);
+    }
+    if let Some(below) = asked.path.strip_prefix("/api/v1/attempts/").filter(|_| asked.method == "GET") {
+        of_input(world, actor, asked, below, status, sides);
     }
     let below = asked.path.strip_prefix("/api/v1/jobs/");
     if let Some(below) = below.filter(|_| asked.method == "GET" && actor.reads() == Reads::Jobs) {
@@ -54,6 +59,18 @@ fn of_job(
         assert_eq!(status, expected, "{actor}: {asked:?}");
     } else if !near {
         assert_eq!(status, 404, "{actor}: {asked:?}");
+    }
+}
+
+/// Only the worker and the process of an attempt read its inputs.
+fn of_input(world: &World, actor: &Actor, asked: &Asked, below: &str, status: u16, sides: &mut Sides) {
+    let attempt = below.split('/').next().unwrap();
+    let held = world.held.iter().find(|held| held.id == attempt).unwrap();
+    if status == 200 {
+        assert!(is_own(actor, held), "{actor}: {asked:?}");
+        sides.inputs_shown += 1;
+    } else if !is_own(actor, held) {
+        sides.inputs_hidden += 1;
     }
 }
 

@@ -1,6 +1,6 @@
 //! A hall with jobs in four queues, in every state and with every relation, within and across the queues.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_engine::Config;
 use serde_json::{Value, json};
@@ -37,6 +37,10 @@ pub struct World {
     pub existing_schedules: BTreeSet<String>,
     /// Jobs with the artifact of their only attempt.
     pub artifacts: Vec<(u64, String)>,
+    /// A job of each queue that has succeeded.
+    done: Vec<u64>,
+    /// Leased jobs, each with the job of its queue that it comes after.
+    pub inputs: BTreeMap<u64, u64>,
     /// One worker token per queue.
     workers: Vec<String>,
     marks: usize,
@@ -58,6 +62,8 @@ impl World {
             schedules: Vec::new(),
             existing_schedules: BTreeSet::new(),
             artifacts: Vec::new(),
+            done: Vec::new(),
+            inputs: BTreeMap::new(),
             workers,
             marks: 0,
             _parked: Vec::new(),
@@ -181,6 +187,7 @@ impl World {
     /// Jobs that have ended: with a result, with an error, and because of another job.
     async fn completed(&mut self, queue: usize) {
         let done = self.submit(queue, &json!({"key": format!("done-{queue}")})).await;
+        self.done.push(done);
         let at = self.take(queue, done).await;
         let value = self.mark(queue, 'r');
         self.end(at, &json!({"outcome": "succeeded", "value": {"r": value}})).await;
@@ -194,7 +201,8 @@ impl World {
         self.end(at, &json!({"outcome": "failed", "error": error})).await;
     }
 
-    /// Leased jobs: one with a successor in the next queue, one that waits for a sub-job, and one that runs outside.
+    /// Leased jobs: one with a successor in the next queue, one that waits for a sub-job, one that runs outside, and one
+    /// that reads another job of its queue.
     async fn running(&mut self, queue: usize) {
         let key = format!("held-{queue}");
         let id = self.submit(queue, &json!({"key": key})).await;
@@ -209,6 +217,9 @@ impl World {
         let id = self.submit(queue, &json!({"type": "ext", "key": format!("ext-{queue}")})).await;
         let at = self.take(queue, id).await;
         self.word(at, "outcome", r#"{"outcome":"started"}"#).await;
+        let id = self.submit(queue, &json!({"after": [self.done[queue]]})).await;
+        self.take(queue, id).await;
+        self.inputs.insert(id, self.done[queue]);
         // Its worker is limited to no queue.
         let id = self.submit(queue, &json!({})).await;
         self.take_as(self.hall.worker.clone(), queue, id).await;

@@ -1,0 +1,4 @@
+//! Relations between jobs: dependencies and groups.
+
+pub(crate) mod dependency;
+pub(crate) mod group;

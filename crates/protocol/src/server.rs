@@ -1,0 +1,4 @@
+//! The server as a whole: nodes and statistics.
+
+pub(crate) mod node;
+pub(crate) mod stats;

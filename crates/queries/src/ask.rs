@@ -1,0 +1,274 @@
+//! Asking: what is cached is found by one read, and the rest becomes one submit.
+//!
+//! The order is that of seed 002: from the cache; a completed job; a pending one, which is joined; a new job. The last three
+//! are decided by the kernel within the commit, so a job that completes between the read and the commit is found too.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jobhall_core::query::{
+    Input, Kept, Node, Plan, Query, QueryError, QueryErrorKind, SourceKey, StoredValue, plan,
+};
+use jobhall_core::{After, Disposition, Job, JobId, NewJob, Owner, State, Submitted};
+use jobhall_engine::{Rejected, Submit};
+
+use crate::identity::Blake3;
+use crate::job::{self, Manner};
+use crate::promise::Ended;
+use crate::sources::{Index, StoredSource, now};
+use crate::{Error, QUERIES, Queries};
+
+/// How often a query is planned again because an input was removed between the read and the commit.
+const TRIES: usize = 3;
+
+/// The priority of what nobody waits for.
+const BACKGROUND: i32 = 100;
+
+/// A query, and how it is to be answered.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub query: Query,
+    /// Whether jobs may be created.
+    pub compute: bool,
+    /// The priority of the jobs; lower values go first.
+    pub priority: i32,
+    /// The owner of the jobs.
+    pub owner: Option<Owner>,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// The value is cached.
+    Hit(Arc<Ended>),
+    /// The query has no command, so its value is stored data.
+    Source(StoredSource),
+    /// This job makes the value, or has made it.
+    Promise(Found),
+    /// Jobs would be needed, and may not be created.
+    NotComputed(Planned),
+}
+
+/// The job of a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub job: JobId,
+    pub disposition: Disposition,
+    /// How many jobs were created for it.
+    pub created: usize,
+    /// The jobs of the nodes that are not cached, by the number of the node.
+    pub jobs: Vec<(usize, Submitted)>,
+}
+
+/// A plan, and which of its nodes are cached.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub plan: Plan,
+    /// One for each node.
+    pub warmth: Vec<Warmth>,
+}
+
+/// Whether the value of a node is there.
+#[derive(Clone, Debug)]
+pub enum Warmth {
+    /// The value is cached.
+    Hit(Box<Job>, StoredValue),
+    /// Another cached value follows, so it is not needed; the job has its value, if that is cached too.
+    NotNeeded(Option<Box<Job>>),
+    /// It has to be made; the job is a success that cannot be read.
+    Missing(Option<JobId>),
+}
+
+impl Queries {
+    /// Answers a query. Nothing is submitted if it is wrong.
+    ///
+    /// # Errors
+    /// The query is wrong, the kernel refuses the jobs, or the store cannot be read.
+    pub async fn ask(&self, request: Request) -> Result<Asked, Error> {
+        self.ask_planned(request).await.map(|(asked, _)| asked)
+    }
+
+    /// The same, with the plan that it was answered by.
+    ///
+    /// # Errors
+    /// As [`Queries::ask`].
+    pub async fn ask_planned(&self, request: Request) -> Result<(Asked, Planned), Error> {
+        let manner = Manner { priority: request.priority, owner: request.owner };
+        for _ in 0..TRIES {
+            let planned = self.plan(&request.query).await?;
+            self.use_sources(&planned.plan).await;
+            if let Input::Source(key, digest) = &planned.plan.value {
+                match self.source(key).await? {
+                    Some(source) if source.digest == *digest => return Ok((Asked::Source(source), planned)),
+                    _ => continue,
+                }
+            }
+            if let Some(Warmth::Hit(job, value)) = planned.warmth.last() {
+                self.0.cache.answered(&planned);
+                let ended = Arc::new(Ended::value((**job).clone(), value)?);
+                return Ok((Asked::Hit(ended), planned));
+            }
+            if !request.compute {
+                return Ok((Asked::NotComputed(planned.clone()), planned));
+            }
+            match self.submit(&planned, &manner).await {
+                Err(Error::Rejected(Rejected::NoSuchDependency(_))) => {}
+                Err(error) => return Err(error),
+                Ok(found) => {
+                    self.note_jobs(&planned, &found);
+                    return Ok((Asked::Promise(found), planned));
+                }
+            }
+        }
+        Err(Rejected::Contended.into())
+    }
+
+    /// Plans a query and finds what is cached.
+    ///
+    /// # Errors
+    /// The query is wrong, or the store cannot be read.
+    pub async fn plan(&self, query: &Query) -> Result<Planned, Error> {
+        let plan = self.plan_only(query).await?;
+        let warmth = self.warmth(&plan).await?;
+        Ok(Planned { plan, warmth })
+    }
+
+    /// Plans a query, with the commands and sources that are current.
+    pub(crate) async fn plan_only(&self, query: &Query) -> Result<Plan, Error> {
+        let (known, queue) = (self.commands().await?, job::queue()?);
+        let made = |sources: &Index| {
+            let digest = |key: &SourceKey| sources.digest(key);
+            let plan = plan(query, Blake3::default(), &queue, &known.commands, &digest);
+            plan.map_err(|error| with_nearest(error, sources))
+        };
+        self.0.sources.with(made).await?.map_err(Error::from)
+    }
+
+    /// One read for all nodes whose value may be shared. A node is needed if the last one needs it, over nodes that are
+    /// not cached.
+    async fn warmth(&self, plan: &Plan) -> Result<Vec<Warmth>, Error> {
+        let mut keys = Vec::with_capacity(plan.nodes.len());
+        let mut asked = Vec::with_capacity(plan.nodes.len());
+        for (at, node) in plan.nodes.iter().enumerate().filter(|(_, node)| node.kept == Kept::Shared) {
+            if let Some(key) = job::key(node)? {
+                keys.push((job::job_type(node)?, key));
+                asked.push(at);
+            }
+        }
+        let seen = self.0.cache.seen();
+        let found = if keys.is_empty() { Vec::new() } else { self.0.store.successes(keys).await? };
+        let mut warmth: Vec<Warmth> = plan.nodes.iter().map(|_| Warmth::Missing(None)).collect();
+        for (at, job) in asked.into_iter().zip(found) {
+            warmth[at] = job.map_or(Warmth::Missing(None), read);
+            self.0.cache.found(seen, &plan.nodes[at].identity, &warmth[at]);
+        }
+        let mut needed = vec![false; plan.nodes.len()];
+        for at in (0..plan.nodes.len()).rev() {
+            if plan.value == Input::Node(at) {
+                needed[at] = true;
+            }
+            if needed[at]
+                && let Warmth::Hit(job, value) = &warmth[at]
+                && let Some(digest) = value.digest()
+                && !self.0.objects.is_sound(digest, value.size).await?
+            {
+                warmth[at] = Warmth::Missing(Some(job.id));
+            }
+            match &warmth[at] {
+                Warmth::Hit(job, _) if !needed[at] => warmth[at] = Warmth::NotNeeded(Some(job.clone())),
+                _ if !needed[at] => warmth[at] = Warmth::NotNeeded(None),
+                Warmth::Missing(_) => needed_by(&plan.nodes[at]).for_each(|input| needed[input] = true),
+                Warmth::Hit(..) | Warmth::NotNeeded(_) => {}
+            }
+        }
+        Ok(warmth)
+    }
+
+    /// Stores the use of the sources of a plan. A failure is no reason not to answer.
+    async fn use_sources(&self, plan: &Plan) {
+        let inputs = plan.nodes.iter().flat_map(|node| &node.inputs).chain([&plan.value]);
+        let keys: Vec<SourceKey> = inputs
+            .filter_map(|input| match input {
+                Input::Source(key, _) => Some(key.clone()),
+                Input::Node(_) => None,
+            })
+            .collect();
+        if !keys.is_empty()
+            && let Err(error) = self.0.sources.used(&keys, now()).await
+        {
+            tracing::warn!("failed to store the use of a source: {error}");
+        }
+    }
+
+    /// Submits what a plan says is missing, for someone in the background.
+    ///
+    /// # Errors
+    /// As [`Queries::ask`].
+    pub async fn submit_planned(&self, planned: &Planned) -> Result<Found, Error> {
+        self.submit(planned, &Manner { priority: BACKGROUND, owner: None }).await
+    }
+
+    /// Submits what is missing, in one commit.
+    async fn submit(&self, planned: &Planned, manner: &Manner) -> Result<Found, Error> {
+        let (nodes, jobs) = jobs(planned, manner)?;
+        let submit = Submit { jobs, by: Some(QUERIES), ..Submit::default() };
+        let submitted = self.0.engine.submit(submit).await?;
+        self.0.cache.submitted(planned, &submitted);
+        let created = submitted.iter().filter(|one| one.disposition == Disposition::Created).count();
+        match submitted.last() {
+            Some(&Submitted { id, disposition }) => {
+                let jobs = nodes.into_iter().zip(submitted).collect();
+                Ok(Found { job: id, disposition, created, jobs })
+            }
+            None => Err(Error::Refused("a query without a command has no value".to_owned())),
+        }
+    }
+}
+
+/// Adds the keys that were probably meant to an error about an unknown source.
+fn with_nearest(error: QueryError, sources: &Index) -> QueryError {
+    let QueryErrorKind::UnknownSource { key, .. } = &error.kind else { return error };
+    let nearest = SourceKey::new(key).map(|key| sources.nearest(&key)).unwrap_or_default();
+    let kind = QueryErrorKind::UnknownSource { key: key.clone(), nearest };
+    QueryError { kind, ..error }
+}
+
+fn needed_by(node: &Node) -> impl Iterator<Item = usize> + '_ {
+    node.inputs.iter().filter_map(|input| match input {
+        Input::Node(at) => Some(*at),
+        Input::Source(..) => None,
+    })
+}
+
+fn read(job: Job) -> Warmth {
+    let value = match &job.status.state {
+        State::Succeeded(success) => StoredValue::parse(success.value.as_str()),
+        _ => None,
+    };
+    match value {
+        Some(value) => Warmth::Hit(Box::new(job), value),
+        None => Warmth::Missing(Some(job.id)),
+    }
+}
+
+/// The numbers of the missing nodes, and their jobs, each after its inputs.
+fn jobs(planned: &Planned, manner: &Manner) -> Result<(Vec<usize>, Vec<NewJob>), Error> {
+    let nodes = &planned.plan.nodes;
+    let (mut missing, mut jobs, mut positions) = (Vec::new(), Vec::new(), HashMap::new());
+    for (at, (node, warmth)) in nodes.iter().zip(&planned.warmth).enumerate() {
+        let Warmth::Missing(seen) = warmth else { continue };
+        let (mut after, mut inputs) = (Vec::new(), Vec::new());
+        for input in needed_by(node) {
+            inputs.push(nodes[input].identity);
+            after.push(match (&planned.warmth[input], positions.get(&input)) {
+                (Warmth::Hit(job, _), _) => After::Job(job.id),
+                (_, Some(&position)) => After::Position(position),
+                (_, None) => return Err(Error::Damaged("a node comes before its input".to_owned())),
+            });
+        }
+        positions.insert(at, jobs.len());
+        missing.push(at);
+        jobs.push(job::job(node, inputs, after, *seen, manner)?);
+    }
+    Ok((missing, jobs))
+}

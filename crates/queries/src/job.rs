@@ -1,0 +1,120 @@
+//! The job of a node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobhall_core::needs::{Needs, Number, Uses};
+use jobhall_core::query::{Declaration, Identity, Kept, Node, NodeParams, Place, PlannedStep};
+use jobhall_core::{
+    After, JobId, Json, Key, NewJob, OnDuplicate, Owner, QueueName, RetryPolicy, Reuse, Timeouts, TypeName,
+};
+
+use crate::{Error, QUERIES, QUEUE};
+
+/// The ability of a worker that lists its commands with their versions.
+const COMMANDS: &str = "commands";
+/// The ability of the main worker, which has one of it.
+const MAIN: &str = "main";
+
+/// What the caller decides about the jobs of a query.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    pub priority: i32,
+    pub owner: Option<Owner>,
+}
+
+/// The type of the jobs that end in this command.
+pub(crate) fn job_type(node: &Node) -> Result<TypeName, Error> {
+    let last = node.steps.last().map(|step| &step.declared.declaration.name);
+    let name = last.map_or_else(String::new, ToString::to_string);
+    TypeName::new(&format!("{}{name}", QUERIES.0)).map_err(damaged)
+}
+
+/// The key of a node; none if its value is for one evaluation only.
+pub(crate) fn key(node: &Node) -> Result<Option<Key>, Error> {
+    match node.kept {
+        Kept::Shared | Kept::InFlight => Key::new(&node.identity.to_string()).map(Some).map_err(damaged),
+        Kept::OnWorker | Kept::Never => Ok(None),
+    }
+}
+
+pub(crate) fn queue() -> Result<QueueName, Error> {
+    QueueName::new(QUEUE).map_err(damaged)
+}
+
+/// The job of a node that receives the values of these inputs. `seen` is a success that must not answer.
+pub(crate) fn job(
+    node: &Node,
+    inputs: Vec<Identity>,
+    after: Vec<After>,
+    seen: Option<JobId>,
+    manner: &Manner,
+) -> Result<NewJob, Error> {
+    let params = serde_json::to_string(&NodeParams::new(node, inputs)).map_err(damaged)?;
+    let declarations = || node.steps.iter().map(|step| &step.declared.declaration);
+    let retries = declarations().map(|declaration| declaration.retries).max().unwrap_or(0);
+    let retry = match retries {
+        0 => RetryPolicy::once(),
+        _ => RetryPolicy { max_attempts: retries + 1, ..RetryPolicy::named() },
+    };
+    let limits: Option<Vec<u64>> = declarations().map(|declaration| declaration.timeout_ms).collect();
+    let total_ms = limits.map(|limits| limits.into_iter().fold(0, u64::saturating_add));
+    Ok(NewJob {
+        key: key(node)?,
+        queue: queue()?,
+        params: Json::params(&params).map_err(|error| Error::Refused(error.to_string()))?,
+        needs: needs(node)?,
+        uses: uses(node)?,
+        timeouts: Timeouts { total_ms, silence_ms: None },
+        after,
+        owner: manner.owner.clone(),
+        priority: manner.priority,
+        retry: Some(retry),
+        on_duplicate: OnDuplicate::Join,
+        reuse: match (node.kept, seen) {
+            (Kept::Shared, None) => Some(Reuse::Any),
+            (Kept::Shared, Some(seen)) => Some(Reuse::Above(seen)),
+            _ => None,
+        },
+        ..NewJob::new(job_type(node)?)
+    })
+}
+
+/// What the steps need: their commands in these versions, what the commands declare, and the place.
+fn needs(node: &Node) -> Result<Needs, Error> {
+    let mut terms: BTreeSet<String> = node.steps.iter().map(command_term).collect();
+    let declared = node.steps.iter().filter_map(|step| step.declared.declaration.needs.as_ref());
+    terms.extend(declared.map(|needs| needs.as_str().to_owned()).filter(|text| !text.is_empty()));
+    match &node.place {
+        Place::Any => {}
+        Place::Main => terms.extend([format!("{MAIN}>=1")]),
+        Place::On(worker) => terms.extend([format!("worker={worker}"), format!("!{MAIN}")]),
+    }
+    let text = terms.into_iter().collect::<Vec<_>>().join(", ");
+    Needs::parse(&text).map_err(|error| Error::Refused(format!("the needs of {}: {error}", node.text)))
+}
+
+fn command_term(step: &PlannedStep) -> String {
+    format!("{COMMANDS}={}@{}", step.declared.declaration.name, step.declared.version)
+}
+
+/// What the steps use, one after the other: the most of each.
+fn uses(node: &Node) -> Result<Uses, Error> {
+    let mut most: BTreeMap<String, Number> = BTreeMap::new();
+    for Declaration { uses, .. } in node.steps.iter().map(|step| &step.declared.declaration) {
+        for (name, amount) in uses.iter().flat_map(Uses::iter) {
+            let known = most.entry(name.to_owned()).or_insert(amount);
+            *known = amount.max(*known);
+        }
+    }
+    let mut terms: Vec<String> = most.into_iter().map(|(name, amount)| format!("{name}={amount}")).collect();
+    if node.place == Place::Main && !terms.iter().any(|term| term.starts_with(&format!("{MAIN}="))) {
+        terms.push(format!("{MAIN}=1"));
+    }
+    Uses::parse(&terms.join(", "))
+        .map_err(|error| Error::Refused(format!("the uses of {}: {error}", node.text)))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "so that it fits map_err")]
+pub(crate) fn damaged(error: impl ToString) -> Error {
+    Error::Damaged(error.to_string())
+}

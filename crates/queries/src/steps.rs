@@ -1,0 +1,225 @@
+//! The steps of a query: how each is answered for one request, what became of its job, and why it would run.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jobhall_core::query::{CommandName, Identity, Node, NodeParams, Query, Version};
+use jobhall_core::{Disposition, Job, JobId};
+use jobhall_engine::Rejected;
+
+use crate::ask::{Found, Planned, Warmth};
+use crate::promise::{CHAIN, params};
+use crate::{Error, Queries, job};
+
+/// Maximum number of texts of which the last job is remembered.
+const TEXTS_MAX: usize = 10_000;
+
+/// How a step is answered for one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// Its value is stored.
+    Hit,
+    /// It is being made for someone else.
+    Joined,
+    /// A job was created for it.
+    Created,
+    /// It has to be made, and was not asked for.
+    Missing,
+    /// It is not stored, and a later value is.
+    NotNeeded,
+}
+
+/// One step of a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepOf {
+    /// The canonical text up to the end of its job.
+    pub query: String,
+    /// What the value of its job is stored under.
+    pub identity: Identity,
+    pub command: CommandName,
+    pub version: Version,
+    pub answered: Answered,
+    pub job: Option<JobId>,
+    /// Why it is not stored, if that is known.
+    pub why: Option<String>,
+}
+
+/// The last job of each text that was asked for, as far as it is remembered: what an edit is compared with.
+#[derive(Default)]
+pub(crate) struct LastJobs(Mutex<Remembered>);
+
+#[derive(Default)]
+struct Remembered {
+    jobs: HashMap<String, JobId>,
+    /// The oldest first.
+    order: VecDeque<String>,
+}
+
+impl LastJobs {
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn note(&self, text: &str, job: JobId) {
+        let mut remembered = self.lock();
+        if remembered.jobs.insert(text.to_owned(), job).is_none() {
+            remembered.order.push_back(text.to_owned());
+        }
+        while remembered.order.len() > TEXTS_MAX {
+            if let Some(oldest) = remembered.order.pop_front() {
+                remembered.jobs.remove(&oldest);
+            }
+        }
+    }
+
+    fn get(&self, text: &str) -> Option<JobId> {
+        self.lock().jobs.get(text).copied()
+    }
+}
+
+impl Planned {
+    /// The steps, as they are answered if these jobs were submitted.
+    #[must_use]
+    pub fn steps(&self, found: Option<&Found>) -> Vec<StepOf> {
+        let submitted = |at: usize| found?.jobs.iter().find(|(node, _)| *node == at).map(|(_, job)| *job);
+        let nodes = self.plan.nodes.iter().zip(&self.warmth).enumerate();
+        nodes
+            .flat_map(|(at, (node, warmth))| {
+                let (answered, job) = match (warmth, submitted(at)) {
+                    (Warmth::Hit(job, _), _) => (Answered::Hit, Some(job.id)),
+                    (Warmth::NotNeeded(Some(job)), _) => (Answered::Hit, Some(job.id)),
+                    (Warmth::NotNeeded(None), _) => (Answered::NotNeeded, None),
+                    (Warmth::Missing(_), None) => (Answered::Missing, None),
+                    (Warmth::Missing(_), Some(job)) => (answered(job.disposition), Some(job.id)),
+                };
+                node.steps.iter().map(move |step| StepOf {
+                    query: node.text.clone(),
+                    identity: node.identity,
+                    command: step.declared.declaration.name.clone(),
+                    version: step.declared.version.clone(),
+                    answered,
+                    job,
+                    why: None,
+                })
+            })
+            .collect()
+    }
+}
+
+fn answered(disposition: Disposition) -> Answered {
+    match disposition {
+        Disposition::Reused => Answered::Hit,
+        Disposition::Joined | Disposition::JoinedOther => Answered::Joined,
+        Disposition::Created | Disposition::Superseding | Disposition::Again => Answered::Created,
+    }
+}
+
+impl Queries {
+    /// How a query would be answered; nothing is submitted. A step that is being made for someone else is joined.
+    ///
+    /// # Errors
+    /// The query is wrong, or the store cannot be read.
+    pub async fn explain(&self, query: &Query) -> Result<Vec<StepOf>, Error> {
+        let planned = self.plan(query).await?;
+        let mut steps = planned.steps(None);
+        for node in &planned.plan.nodes {
+            let missing =
+                |step: &StepOf| step.identity == node.identity && step.answered == Answered::Missing;
+            if !steps.iter().any(missing) {
+                continue;
+            }
+            let (pending, why) = self.last_of(node).await?;
+            for step in steps.iter_mut().filter(|step| missing(step)) {
+                (step.answered, step.job) = match pending {
+                    Some(job) => (Answered::Joined, Some(job)),
+                    None => (Answered::Missing, None),
+                };
+                step.why.clone_from(&why);
+            }
+        }
+        Ok(steps)
+    }
+
+    /// The job that makes the value of a node now, and how the last job of its text differs.
+    async fn last_of(&self, node: &Node) -> Result<(Option<JobId>, Option<String>), Error> {
+        let Some(id) = self.0.last_jobs.get(&node.text) else { return Ok((None, None)) };
+        let last = match self.0.promises.shared.job(id).await {
+            Ok(last) => last,
+            Err(Error::NoSuchPromise(_)) => return Ok((None, None)),
+            Err(error) => return Err(error),
+        };
+        let same = job::key(node)?.is_some_and(|key| last.spec.key.as_ref() == Some(&key));
+        match (same, last.status.state.is_terminal()) {
+            (true, false) => Ok((Some(id), None)),
+            (true, true) => Ok((None, None)),
+            (false, _) => Ok((None, difference(&params(&last)?, node))),
+        }
+    }
+
+    /// The jobs of the steps of a promise: each after those that it depends on, as far as they are stored.
+    ///
+    /// # Errors
+    /// No job of a query has this id, or it cannot be read.
+    pub async fn jobs_of(&self, promise: JobId) -> Result<Vec<(Job, NodeParams)>, Error> {
+        let (mut open, mut seen) = (vec![promise], HashSet::from([promise]));
+        let mut found = Vec::new();
+        while let Some(id) = open.pop() {
+            let job = match self.0.promises.shared.job(id).await {
+                Ok(job) => job,
+                Err(Error::NoSuchPromise(_)) if id != promise => continue,
+                Err(error) => return Err(error),
+            };
+            let inputs = job.spec.after.iter().copied().filter(|input| seen.insert(*input));
+            open.extend(inputs.take(CHAIN.saturating_sub(found.len())));
+            let params = params(&job)?;
+            found.push((job, params));
+            if found.len() >= CHAIN {
+                break;
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Remembers the jobs of the texts that were asked for.
+    pub(crate) fn note_jobs(&self, planned: &Planned, found: &Found) {
+        for (node, job) in &found.jobs {
+            self.0.last_jobs.note(&planned.plan.nodes[*node].text, job.id);
+        }
+    }
+
+    /// The jobs with these numbers, as far as they are stored.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub async fn jobs(&self, ids: &[JobId]) -> Result<Vec<Job>, Error> {
+        let shown = self.0.engine.show_each(ids).await?;
+        let job = |shown: Result<Box<jobhall_engine::Shown>, Rejected>| match shown {
+            Ok(shown) => Some(Ok(shown.job)),
+            Err(Rejected::NoSuchJob(_)) => None,
+            Err(refused) => Some(Err(refused.into())),
+        };
+        shown.into_iter().filter_map(job).collect()
+    }
+}
+
+/// How a job with the same text differs from a node: in a version, in an argument that has another default, or else in
+/// its input.
+fn difference(before: &NodeParams, node: &Node) -> Option<String> {
+    let now = NodeParams::new(node, Vec::new());
+    for (before, now) in before.steps.iter().zip(&now.steps) {
+        if before.command != now.command {
+            return None;
+        }
+        if before.version != now.version {
+            return Some(format!(
+                "{} has another version: {}, before {}",
+                now.command, now.version, before.version
+            ));
+        }
+        if before.arguments != now.arguments {
+            return Some(format!("{} has another argument", now.command));
+        }
+    }
+    Some("its input has changed".to_owned())
+}
