@@ -26,7 +26,7 @@ up: ## Build everything and start a hall with a local worker on 127.0.0.1:7450
 	target/release/jobhall up
 
 .PHONY: test
-test: fmt clippy nextest python postgresql strace ## Everything a change must pass: format, lints, every test once, the acceptance page
+test: fmt clippy nextest python postgresql strace python-client api ## Everything a change must pass: format, lints, every test once, the acceptance page
 	$(CARGO) test --workspace --locked --doc --quiet
 	$(CARGO) run --locked --quiet -p xtask -- acceptance --check
 
@@ -63,6 +63,12 @@ siege: nextest ## Attack a server while healthy clients work, and compare their 
 	JOBHALL_SIEGE=$(SECONDS) $(CARGO) nextest run --locked --release --profile chaos --no-capture --test-threads 1 \
 		-p jobhall-cli -p jobhall-tests -E 'binary(siege)'
 
+.PHONY: api-fuzz
+api-fuzz: api-venv ## Compare a server with its OpenAPI document at length: make api-fuzz EXAMPLES=200 SEED=7
+	$(CARGO) build --locked --quiet -p jobhall-cli
+	target/api/bin/python tests/api/fuzz.py --examples $(or $(EXAMPLES),200) --seed $(or $(SEED),$$RANDOM) \
+		target/debug/jobhall
+
 .PHONY: bench
 bench: bench-engine bench-hall bench-nodes ## All benchmarks
 
@@ -74,9 +80,24 @@ bench-engine: ## Lives of jobs per second, in process, against a raw-store basel
 bench-hall: ## The shipped binary over loopback, against servers that do nothing; fewer queued jobs: JOBS=100000
 	$(if $(JOBS),JOBS=$(JOBS)) bench/run-hall
 
+.PHONY: bench-queries
+bench-queries: ## A value in memory against an empty route, 1,000 asked of a million
+	bench/run-hall --only query
+
 .PHONY: bench-nodes
 bench-nodes: ## Nodes on PostgreSQL, against a program that only writes the same rows
 	bench/run-nodes
+
+.PHONY: bench-python
+bench-python: python-venv ## The Python client and worker against Celery and RQ over Redis and the Rust worker, in one run
+	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server; } || true
+	$(CARGO) build --locked --release -p jobhall-cli -p jobhall-bench-hall
+	@for peer in 'redis[hiredis]' rq celery; do \
+		target/python/bin/pip install --quiet "$$peer" || echo "$$peer cannot be installed" >&2; \
+	done
+	@failed=; for measurement in bench/python/client_*.py bench/python/worker_*.py; do \
+		JOBHALL_BIN=target/release/jobhall PYTHONPATH=clients/python/src target/python/bin/python $$measurement || failed=1; \
+	done; test -z "$$failed"
 
 .PHONY: bench-compare
 bench-compare: ## CPU per life and wall time of the working tree against a commit: make bench-compare BASE=HEAD~1 TURNS=7
@@ -128,6 +149,33 @@ postgresql:
 		{ test -x /usr/sbin/pgbouncer || command -v pgbouncer; } >/dev/null 2>&1 || \
 		{ apt-get update -qq && apt-get install -y -qq postgresql pgbouncer; } || \
 		{ echo 'PostgreSQL (14 or newer) and pgbouncer are needed to test the shared store' >&2; exit 1; }
+
+# The tests of the Python package drive the real binary, in an environment of their own.
+.PHONY: python-venv python-client
+python-venv: python
+	@test -x target/python/bin/pip || python3 -m venv target/python || \
+		{ apt-get update -qq && apt-get install -y -qq python3-venv && python3 -m venv target/python; }
+	@target/python/bin/pip install --quiet 'httpx2>=2.16,<3' 'websockets>=17,<18' 'build>=1.6' 'hatchling>=1.27' \
+		'mypy>=2.4' 'pytest>=9.2' 'pytest-asyncio>=1.5' 'ruff>=0.17' \
+		'matplotlib>=3.11' 'pandas>=3.1' 'polars>=2.1' 'pyarrow>=26'
+
+python-client: python-venv postgresql ## Lints, types and tests of the Python package
+	$(CARGO) build --locked --quiet -p jobhall-cli
+	cd clients/python && ../../target/python/bin/ruff check . && ../../target/python/bin/ruff format --check . && \
+		../../target/python/bin/mypy && \
+		JOBHALL_BIN=$(CURDIR)/target/debug/jobhall ../../target/python/bin/python -m pytest -q
+
+# schemathesis has an environment of its own: its pytest plugin slows the tests of the package. Its version and that of
+# hypothesis are exact, because others make other requests of the same seed.
+.PHONY: api-venv api
+api-venv: python
+	@test -x target/api/bin/pip || python3 -m venv target/api || \
+		{ apt-get update -qq && apt-get install -y -qq python3-venv && python3 -m venv target/api; }
+	@target/api/bin/pip install --quiet 'schemathesis==4.32.5' 'hypothesis==6.170.15'
+
+api: api-venv ## Compare a server with its OpenAPI document, with the requests of a fixed seed
+	$(CARGO) build --locked --quiet -p jobhall-cli
+	target/api/bin/python tests/api/fuzz.py target/debug/jobhall
 
 .PHONY: strace
 strace:
