@@ -135,7 +135,8 @@ fn who_waits_while_a_script_changes_gets_the_value_of_the_new_one() {
     // The later step is queued for the version of now, and the first one runs.
     let asked = asking("numbers | sum | label old");
     eventually("the first step", || ran(&up) == ["numbers"]);
-    let version = || up.json(&["query", "numbers | sum", "--explain", "--json"])["steps"][1]["version"].clone();
+    let version =
+        || up.json(&["query", "numbers | sum", "--explain", "--json"])["steps"][1]["version"].clone();
     let old = version();
     write(up.folder.path(), "sum.sh", "echo sum >> ran\nwc -l\n");
     // Who waits may have been planned again by now, or not yet.
