@@ -227,6 +227,10 @@ impl Sim {
             return;
         }
         self.tally.add("requests", variant(&request));
+        if matches!(request, Request::Wait { .. }) {
+            // An attempt that has resumed already did not resume because of this request.
+            self.effects();
+        }
         self.checker.arrives(ticket, &request);
         self.note_request(ticket, &request);
         let Some(request) = self.on_the_way(ticket, request) else { return };
@@ -273,6 +277,12 @@ impl Sim {
         }
         let groups = kernel.groups_counted();
         self.checker.groups_counted(&groups);
+    }
+
+    /// Executes the effects that the kernel has decided so far, without its commits.
+    fn effects(&mut self) {
+        let effects = self.kernel.as_mut().map(Kernel::take_effects);
+        effects.into_iter().flatten().for_each(|effect| self.effect(effect));
     }
 
     /// Executes the effects of the kernel.

@@ -30,8 +30,25 @@ const LENT: usize = 1_000;
 pub(crate) struct AwaitedJobs {
     /// In order of their ids.
     jobs: Vec<JobId>,
-    /// The request named no jobs: these are all that the attempt's job asked for.
-    all: bool,
+    request: WaitRequest,
+}
+
+/// What made an attempt wait for these jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitRequest {
+    /// A request that named them.
+    Named,
+    /// A request that named none: these are all that the attempt's job asked for.
+    All,
+    /// A request before a restart, which is not known any more: these are all that the attempt's job had asked for.
+    BeforeRestart,
+}
+
+impl WaitRequest {
+    /// Whether what an earlier request waits for is dropped when this one arrives.
+    fn replaces(self, earlier: WaitRequest) -> bool {
+        earlier == WaitRequest::BeforeRestart || (self == WaitRequest::All && earlier == WaitRequest::All)
+    }
 }
 
 /// The request of an attempt to wait.
@@ -64,14 +81,19 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// The attempt waits for these jobs too, of which those in `open` have not ended. A request for all jobs replaces an
-    /// earlier one for all. Beyond a bound the oldest is dropped: its caller repeats it.
-    fn add(&mut self, jobs: AwaitedJobs, open: BTreeSet<JobId>) {
-        self.awaited.retain(|(earlier, _)| *earlier != jobs && !(earlier.all && jobs.all));
+    /// earlier one for all, and any request replaces what is not known since a restart. Beyond a bound the oldest is
+    /// dropped: its caller repeats it. Returns the open jobs that the attempt no longer waits for.
+    fn add(&mut self, jobs: AwaitedJobs, open: BTreeSet<JobId>) -> BTreeSet<JobId> {
+        self.awaited.retain(|(earlier, _)| *earlier != jobs && !jobs.request.replaces(earlier.request));
         self.awaited.push((jobs, open.len()));
         if self.awaited.len() > WAITERS {
             self.awaited.remove(0);
         }
         self.open.extend(open);
+        let named: BTreeSet<_> = self.awaited.iter().flat_map(|(awaited, _)| &awaited.jobs).collect();
+        let dropped: BTreeSet<_> = self.open.iter().copied().filter(|job| !named.contains(job)).collect();
+        self.open.retain(|job| !dropped.contains(job));
+        dropped
     }
 
     /// A job has ended.
@@ -112,13 +134,20 @@ impl Relations {
         for job in &open {
             self.waiters.entry(*job).or_default().insert(id);
         }
-        self.waits.entry(id).or_default().add(jobs, open);
+        let dropped = self.waits.entry(id).or_default().add(jobs, open);
+        self.remove_waiter(id, &dropped);
     }
 
     /// Removes the wait of an attempt.
     fn end_wait(&mut self, id: JobId) -> Option<Wait> {
         let wait = self.waits.remove(&id)?;
-        for job in &wait.open {
+        self.remove_waiter(id, &wait.open);
+        Some(wait)
+    }
+
+    /// An attempt no longer waits for these jobs.
+    fn remove_waiter(&mut self, id: JobId, jobs: &BTreeSet<JobId>) {
+        for job in jobs {
             if let Some(waiters) = self.waiters.get_mut(job) {
                 waiters.remove(&id);
                 if waiters.is_empty() {
@@ -126,7 +155,6 @@ impl Relations {
                 }
             }
         }
-        Some(wait)
     }
 
     /// Takes the jobs whose attempts wait for a job that has ended.
@@ -196,13 +224,13 @@ impl Kernel {
     fn awaited(&self, parent: JobId, named: Option<&[JobId]>) -> Result<AwaitedJobs, Rejected> {
         let own: BTreeSet<JobId> = self.relations.links.of(parent).collect();
         let Some(named) = named else {
-            return Ok(AwaitedJobs { jobs: own.into_iter().collect(), all: true });
+            return Ok(AwaitedJobs { jobs: own.into_iter().collect(), request: WaitRequest::All });
         };
         if let Some(&job) = named.iter().find(|job| !own.contains(job)) {
             return Err(Rejected::NotSubJob { parent, job });
         }
         let named: BTreeSet<JobId> = named.iter().copied().collect();
-        Ok(AwaitedJobs { jobs: named.into_iter().collect(), all: false })
+        Ok(AwaitedJobs { jobs: named.into_iter().collect(), request: WaitRequest::Named })
     }
 
     fn note_wait(&mut self, id: JobId, jobs: AwaitedJobs) {
@@ -301,7 +329,8 @@ impl Kernel {
     /// At start: a waiting attempt waits for all jobs that it asked for and that have not ended.
     pub(crate) fn wait_again(&mut self, id: JobId) {
         let jobs: BTreeSet<JobId> = self.relations.links.of(id).collect();
-        self.note_wait(id, AwaitedJobs { jobs: jobs.into_iter().collect(), all: true });
+        let request = WaitRequest::BeforeRestart;
+        self.note_wait(id, AwaitedJobs { jobs: jobs.into_iter().collect(), request });
         self.lend_slot(id);
         self.look_at_wait(id);
     }
@@ -443,7 +472,7 @@ mod tests {
     }
 
     fn named(jobs: &[u64]) -> AwaitedJobs {
-        AwaitedJobs { jobs: set(jobs).into_iter().collect(), all: false }
+        AwaitedJobs { jobs: set(jobs).into_iter().collect(), request: WaitRequest::Named }
     }
 
     fn ended(relations: &mut Relations, job: u64) -> BTreeSet<JobId> {
@@ -511,7 +540,7 @@ mod tests {
     #[test]
     fn ground_7_a_wait_for_all_replaces_the_earlier_one_for_all() {
         let mut relations = Relations::default();
-        let all = |jobs: &[u64]| AwaitedJobs { all: true, ..named(jobs) };
+        let all = |jobs: &[u64]| AwaitedJobs { request: WaitRequest::All, ..named(jobs) };
         relations.note_wait(id(9), all(&[1]), set(&[1]));
         ended(&mut relations, 1);
         assert!(relations.is_wait_over(id(9)));
@@ -519,6 +548,20 @@ mod tests {
         assert!(!relations.is_wait_over(id(9)), "job 2 came later");
         ended(&mut relations, 2);
         assert!(relations.is_wait_over(id(9)));
+    }
+
+    #[test]
+    fn ground_7_a_request_replaces_what_is_not_known_since_a_restart() {
+        let mut relations = Relations::default();
+        let before = AwaitedJobs { request: WaitRequest::BeforeRestart, ..named(&[1, 2]) };
+        relations.note_wait(id(9), before, set(&[1, 2]));
+        wait(&mut relations, 9, &[2, 3]);
+        assert_eq!(relations.awaited_by(id(9)), Some(&set(&[2, 3])));
+        assert_eq!(ended(&mut relations, 1), set(&[]), "it no longer waits for job 1");
+        assert_eq!(ended(&mut relations, 2), set(&[9]));
+        assert!(!relations.is_wait_over(id(9)), "the jobs of before the restart do not resume it");
+        wait(&mut relations, 9, &[4]);
+        assert_eq!(relations.awaited_by(id(9)), Some(&set(&[3, 4])), "a later request is added");
     }
 
     #[test]
