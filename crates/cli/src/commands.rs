@@ -7,6 +7,7 @@ pub mod call;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+pub mod embedded;
 pub mod events;
 pub mod group;
 pub mod help;

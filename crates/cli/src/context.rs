@@ -1,5 +1,7 @@
 //! The context of a command: settings, output and client.
 
+use std::path::Path;
+
 use jobhall_client::Client;
 
 use crate::args::{Cli, Globals};
@@ -23,6 +25,11 @@ impl Context {
         let globals = Globals { quiet, ..cli.globals.clone() };
         let output = Output::new(&globals, &settings.color.value);
         Ok(Context { settings, output })
+    }
+
+    /// The same for a server on this data directory.
+    pub fn at(&self, url: &str, token: &str, data: &Path) -> Context {
+        Context { settings: self.settings.at(url, token, data), output: self.output.clone() }
     }
 
     /// A client of the configured server.

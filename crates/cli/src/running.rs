@@ -36,6 +36,9 @@ pub struct Record {
     /// Its TLS certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
+    /// Whether it ends with the command that started it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_embedded: bool,
 }
 
 impl Record {
@@ -46,6 +49,7 @@ impl Record {
             pid: std::process::id(),
             host: jobhall_worker::host_name(),
             certificate: certificate.map(Path::to_owned),
+            is_embedded: false,
         }
     }
 }

@@ -155,6 +155,11 @@ pub fn trouble(data: &Path, error: &dyn std::fmt::Display) -> Failure {
     failure.why(why)
 }
 
+/// Whether a data directory cannot be opened because another server has it open.
+pub fn is_locked(failure: &Failure) -> bool {
+    failure.why.as_deref().is_some_and(|why| why.ends_with(LOCKED))
+}
+
 /// The two signals that stop a server or a worker.
 pub struct Signals {
     terminate: Signal,

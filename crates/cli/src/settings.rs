@@ -322,6 +322,19 @@ impl Settings {
         })
     }
 
+    /// These settings for a server on this data directory.
+    pub fn at(&self, url: &str, token: &str, data: &Path) -> Settings {
+        let setting =
+            |value: &str| Setting { value: value.to_owned(), origin: Origin::Running(data.to_owned()) };
+        Settings {
+            server: Ok(setting(url)),
+            token: Some(setting(token)),
+            ca: None,
+            pin: None,
+            ..self.clone()
+        }
+    }
+
     /// The URL of the server.
     pub fn server(&self) -> Outcome<&Setting> {
         self.server.as_ref().map_err(Clone::clone)
@@ -402,7 +415,8 @@ fn is_here(server: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|host: std::net::IpAddr| host.is_loopback())
 }
 
-fn read_token(path: &Path) -> Outcome<String> {
+/// Reads a token from a file.
+pub fn read_token(path: &Path) -> Outcome<String> {
     let mut text = String::new();
     // Only the first line: a worker's token comes through a pipe that stays open.
     let read = File::open(path).and_then(|file| BufReader::new(file.take(TOKEN_BYTES)).read_line(&mut text));

@@ -5,11 +5,12 @@ mod up;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use jobhall_client::{Client, ClientError, Evaluated};
 use jobhall_protocol::Code;
-use up::{Up, eventually, text};
+use up::{Up, eventually, jobhall, text};
 
 /// Every command appends its name to the file `ran`.
 const COMMANDS: &str = r#"
@@ -215,4 +216,97 @@ fn viewer(up: &Up, admin: &str) -> String {
         .output();
     let made: serde_json::Value = serde_json::from_slice(&made.unwrap().stdout).unwrap();
     made["token"].as_str().or(made["secret"].as_str()).unwrap().to_owned()
+}
+
+/// A user without a server, in a directory with a file of commands; the first one waits until the file `go` is there.
+struct Alone(tempfile::TempDir);
+
+impl Alone {
+    fn new() -> Alone {
+        let folder = tempfile::tempdir().unwrap();
+        let file = "[commands.numbers]\nrun = [\"sh\", \"numbers.sh\"]\n\n[commands.sum]\nrun = [\"sh\", \"sum.sh\"]\n";
+        let numbers = "echo numbers >> ran\nuntil [ -e go ]; do sleep 0.05; done\nseq 3\n";
+        for (name, text) in [
+            (".jobhall.toml", file),
+            ("numbers.sh", numbers),
+            ("sum.sh", "echo sum >> ran\nawk '{s += $1} END {print s}'\n"),
+        ] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        Alone(folder)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = jobhall();
+        command.arg("--data").arg(self.0.path().join("data")).args(words).current_dir(self.0.path());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn go(&self) {
+        fs::write(self.0.path().join("go"), "").unwrap();
+    }
+
+    fn ran(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.0.path().join("ran")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn without_a_server_a_query_uses_the_data_of_the_user_which_a_later_one_finds() {
+    let alone = Alone::new();
+    alone.go();
+    let first = alone.command(&["query", "numbers | sum"]).output().unwrap();
+    let said = text(&first.stderr);
+    assert_eq!((first.status.code(), text(&first.stdout).as_str()), (Some(0), "6\n"), "{said}");
+    assert!(said.contains("no server of yours is running") && said.contains(".jobhall.toml"), "{said}");
+    let again = alone.command(&["query", "numbers | sum", "--json"]).output().unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(document["value"], "6\n");
+    let caches: Vec<_> = document["steps"].as_array().unwrap().iter().map(|step| &step["cache"]).collect();
+    assert_eq!(caches, ["hit", "hit"]);
+    let listed = alone.command(&["query", "commands", "--json"]).output().unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    let unknown = alone.command(&["query", "numbres | sum"]).output().unwrap();
+    let said = text(&unknown.stderr);
+    assert_eq!(unknown.status.code(), Some(2), "{said}");
+    assert!(said.contains("numbers"), "{said}");
+    assert_eq!(alone.ran(), ["numbers", "sum"]);
+    let left = alone.0.path().join("data/server.json");
+    assert!(!left.exists(), "nothing says that a server runs");
+}
+
+#[test]
+fn two_queries_without_a_server_share_the_one_of_the_first() {
+    let alone = Alone::new();
+    let first = alone.command(&["query", "numbers | sum"]).spawn().unwrap();
+    eventually("the first step", || alone.ran() == ["numbers"]);
+    let second = alone.command(&["query", "numbers | sum", "--no-wait", "--json"]).output().unwrap();
+    let promise: serde_json::Value = serde_json::from_slice(&second.stdout).unwrap();
+    let caches: Vec<_> = promise["steps"].as_array().unwrap().iter().map(|step| &step["cache"]).collect();
+    assert_eq!(caches, ["joined", "joined"], "{}", text(&second.stderr));
+    alone.go();
+    let output = first.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout), "6\n", "{}", text(&output.stderr));
+    assert_eq!(alone.ran(), ["numbers", "sum"]);
+}
+
+#[test]
+fn a_query_goes_on_when_the_server_that_it_shares_ends() {
+    let alone = Alone::new();
+    let mut first = alone.command(&["query", "numbers | sum"]).spawn().unwrap();
+    eventually("the first step", || alone.ran() == ["numbers"]);
+    let second = alone.command(&["query", "numbers | sum", "-v"]).spawn().unwrap();
+    let record = || fs::read_to_string(alone.0.path().join("data/server.json")).unwrap_or_default();
+    let of = |child: &Child| format!("\"pid\":{}", child.id());
+    assert!(record().contains(&of(&first)));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // Whether the second has asked the first or not, it starts a server of its own now.
+    eventually("the server of the second", || record().contains(&of(&second)));
+    alone.go();
+    let output = second.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout), "6\n", "{}", text(&output.stderr));
 }

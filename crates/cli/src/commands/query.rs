@@ -15,7 +15,7 @@ use jobhall_client::ClientError;
 use jobhall_core::query::{Pipe, PipeHead, Query, QueryError, TEXT_BYTES_MAX, is_pipe};
 use jobhall_protocol::{ArgumentType, CommandArgument, KnownCommand, Problem};
 
-use crate::commands::until_interrupted;
+use crate::commands::{embedded, until_interrupted};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -76,17 +76,26 @@ pub(super) fn canonical(text: &str) -> Outcome<String> {
 
 pub async fn run(context: &Context, args: &QueryArgs) -> Outcome {
     match (&args.command, &args.query) {
-        (Some(QueryCommand::Commands), _) => commands(context).await,
+        (Some(QueryCommand::Commands), _) => embedded::on_any(context, commands).await,
         (None, Some(text)) => {
             let (head, query) = parse(text)?;
             let (local, query) = head::read(head.as_ref(), query)?;
-            until_interrupted(ask(context, args, text, local, query)).await
+            let asked = async |context: &Context| {
+                until_interrupted(ask(context, args, text, local.as_ref(), &query)).await
+            };
+            if args.url { asked(context).await } else { embedded::on_any(context, asked).await }
         }
         (None, None) => Err(Failure::usage("no query was given").fix("see jobhall query --help")),
     }
 }
 
-async fn ask(context: &Context, args: &QueryArgs, text: &str, local: Option<Local>, query: Query) -> Outcome {
+async fn ask(
+    context: &Context,
+    args: &QueryArgs,
+    text: &str,
+    local: Option<&Local>,
+    query: &Query,
+) -> Outcome {
     let canonical = query.text();
     if args.url {
         let server = &context.settings.server()?.value;
@@ -98,7 +107,7 @@ async fn ask(context: &Context, args: &QueryArgs, text: &str, local: Option<Loca
     if let Some(local) = local {
         local.send(context).await?;
     }
-    edited::wait_until_declared(&client, &query).await?;
+    edited::wait_until_declared(&client, query).await?;
     if args.explain {
         let plan = client.explain_query(&canonical).await.map_err(failed)?;
         match context.output.format {

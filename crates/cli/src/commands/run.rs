@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use jobhall_client::{Client, ClientError};
+use jobhall_client::Client;
 use jobhall_protocol::{Cancel, Code, EXEC, Exec, Job, Retry, SubmitJob};
 use jobhall_server::Role;
 
-use crate::commands::interrupted;
 use crate::commands::job::{Duplicate, Printer, duplicate, follow_job, wait};
+use crate::commands::{embedded, interrupted};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -21,7 +21,7 @@ use crate::local_worker::LocalWorker;
 use crate::output::human;
 use crate::output::table::clean;
 use crate::server::OpenServer;
-use crate::settings::{Origin, is_loopback};
+use crate::settings::is_loopback;
 
 /// How long a job may wait before the command says why.
 const MOMENT: Duration = Duration::from_secs(2);
@@ -109,30 +109,17 @@ impl RunArgs {
 /// Runs the command on the server that was named or is running; on an embedded one if there is none.
 pub async fn run(context: &Context, args: &RunArgs) -> Outcome {
     let here = std::env::current_dir().ok().and_then(|here| Some(here.to_str()?.to_owned()));
-    if is_alone(context).await? {
-        return embedded(context, args, here).await;
+    if embedded::is_alone(context).await? {
+        return on_embedded(context, args, here).await;
     }
     let client = context.client()?;
     let here = here.filter(|_| is_loopback(client.base_url()));
     on_server(context, &client, args, here).await
 }
 
-/// Whether no server was named and none of this user is running. One of another user at the default address counts
-/// only if there is a token for it.
-async fn is_alone(context: &Context) -> Outcome<bool> {
-    let settings = &context.settings;
-    match settings.server() {
-        Err(failure) => Ok(failure.exit == Exit::Unreachable && settings.running.is_empty()),
-        Ok(server) if server.origin != Origin::Default => Ok(false),
-        Ok(_) if settings.token.is_none() => Ok(true),
-        Ok(_) => Ok(matches!(context.client()?.livez().await, Err(ClientError::Unreachable { .. }))),
-    }
-}
-
 /// Runs one command on an embedded server, whose data is removed afterwards.
-async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Outcome {
-    let failed = |why: String| Failure::new(Exit::Unexpected, "failed to start an embedded server").why(why);
-    let folder = Folder::new().map_err(|error| failed(error.to_string()))?;
+async fn on_embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Outcome {
+    let folder = Folder::new().map_err(|error| embedded::failed(error.to_string()))?;
     let hall = OpenServer::open(&folder.0, &ListenArgs::anywhere()).await?;
     context.output.say("no server of yours is running: the command runs on an embedded one");
     let token = hall.tokens.mint("run", Role::Client);
@@ -143,7 +130,7 @@ async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Ou
         .hide(vec![folder.0.clone()]);
     let ended = tokio::select! {
         ended = on_server(context, &client, args, here) => ended,
-        () = worker.keep() => Err(failed("its worker ended".to_owned())),
+        () = worker.keep() => Err(embedded::failed("its worker ended")),
     };
     worker.drain().await;
     hall.close().await;

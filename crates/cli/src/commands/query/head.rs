@@ -39,13 +39,13 @@ fn key(digest: &str) -> String {
 
 impl Local {
     /// Sends the data if the server does not have it.
-    pub async fn send(self, context: &Context) -> Outcome<()> {
+    pub async fn send(&self, context: &Context) -> Outcome<()> {
         let Local { data, digest, media_type } = self;
-        let key = key(&digest);
+        let key = key(digest);
         if context.client()?.has_source(&key).await? {
             return Ok(());
         }
-        let source = data.put(context, &key, media_type, Some(&digest)).await?;
+        let source = data.put(context, &key, media_type, Some(digest)).await?;
         context.output.detail(&format!("sent {} bytes as {}", source.size, source.key));
         Ok(())
     }

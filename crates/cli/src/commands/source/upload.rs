@@ -57,13 +57,16 @@ impl Data {
 
     /// Sends the data.
     pub async fn put(
-        self,
+        &self,
         context: &Context,
         key: &str,
         media_type: &str,
         digest: Option<&str>,
     ) -> Outcome<Source> {
-        let Data { file, size, name } = self;
+        let (size, name) = (self.size, &self.name);
+        // From the beginning, although it may have been sent before.
+        let file = self.file.try_clone().and_then(|mut file| file.rewind().map(|()| file));
+        let file = file.map_err(|error| unreadable(name, &error))?;
         let progress = (size >= LARGE_BYTES).then(|| Mutex::new(context.output.progress(size, "upload")));
         let passed = move |bytes| {
             if let Some(progress) = &progress {
@@ -76,7 +79,7 @@ impl Data {
         };
         let upload = SourceUpload { key, media_type, file, size, digest };
         context.client()?.put_source(upload, passed).await.map_err(|error| match error {
-            UploadError::File(error) => unreadable(&name, &error),
+            UploadError::File(error) => unreadable(name, &error),
             UploadError::Client(error) => Failure::from(error).while_doing(&format!("source {key}")),
         })
     }
