@@ -97,16 +97,28 @@ def test_a_project_file_cannot_take_the_token_of_the_user(tmp_path: Path) -> Non
     (tmp_path / "jobhall").mkdir()
     (tmp_path / "jobhall/config.toml").write_text("token = 'of-user'\n")
     env = {"XDG_CONFIG_HOME": str(tmp_path)}
-    project = tmp_path / "jobhall.toml"
-    project.write_text("server = 'http://evil.example'\n")
+    project = tmp_path / ".jobhall.toml"
+    project.write_text("[client]\nserver = 'http://evil.example'\n")
     with pytest.raises(jobhall.ConfigurationError, match="is not sent to"):
         find_server(env=env, directory=tmp_path, system=tmp_path / "none")
-    project.write_text("ca = 'evil.pem'\n")
+    project.write_text("[client]\nca = 'evil.pem'\n")
     with pytest.raises(jobhall.ConfigurationError, match="is not trusted"):
         find_server("https://hall", env=env, directory=tmp_path, system=tmp_path / "none")
-    project.write_text("sever = 'x'\n")
+    project.write_text("[client]\nsever = 'x'\n")
     with pytest.raises(jobhall.ConfigurationError, match="unknown key 'sever'"):
         find_server(env=env, directory=tmp_path, system=tmp_path / "none")
+
+
+def test_the_settings_of_a_repository_are_in_its_file(tmp_path: Path) -> None:
+    inner = tmp_path / "src/inner"
+    inner.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".jobhall.toml").write_text("[commands.a]\nrun = ['x']\n[client]\nserver = 'http://127.0.0.1:9'\n")
+    found = find_server(token="t", env={}, directory=inner, system=tmp_path / "none")
+    assert found.addresses == ("http://127.0.0.1:9",)
+    (inner / "jobhall.toml").write_text("server = 'http://127.0.0.1:8'\n")
+    with pytest.raises(jobhall.ConfigurationError, match=r"jobhall\.toml is not read"):
+        find_server(token="t", env={}, directory=inner, system=tmp_path / "none")
 
 
 @pytest.mark.parametrize("wrong", ["", "hall", "ftp://hall", "http://", "http://a,", "http://a:x", "http://u:p@a"])

@@ -46,7 +46,7 @@ pub async fn client(context: &Context, join: Option<&str>, state: &Path, name: &
     Ok(Client::trusting(&server.value, Some(&made.secret), context.settings.trust())?)
 }
 
-/// The newest credential that was used at one of these addresses. A checked-out `jobhall.toml` is not trusted: it must
+/// The newest credential that was used at one of these addresses. A checked-out `.jobhall.toml` is not trusted: it must
 /// not send the credential to an address at which it was not used.
 fn find<'a>(known: &'a [Stored], server: &Setting) -> Outcome<Option<&'a Stored>> {
     let addresses = stored::addresses(&server.value);
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_project_file_cannot_lead_the_credential_to_another_address() {
         let known = [known("http://a,http://b")];
-        let project = |value: &str| server(value, Origin::Project("/work/jobhall.toml".into()));
+        let project = |value: &str| server(value, Origin::Project("/work/.jobhall.toml".into()));
         assert_eq!(find(&known, &project("http://b")).unwrap(), Some(&known[0]));
         let failure = find(&known, &project("http://b,http://evil")).unwrap_err();
         assert_eq!(failure.exit, Exit::Usage);

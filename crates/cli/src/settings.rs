@@ -13,11 +13,13 @@ use jobhall_client::Trust;
 use crate::failure::{Failure, Outcome};
 use crate::hosts;
 use crate::running::{self, Record};
+use crate::worker_file::project;
 use file::Layer;
 
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7450";
 const SYSTEM: &str = "/etc/jobhall/config.toml";
-const PROJECT: &str = "jobhall.toml";
+/// A name that is not read, because people take it for the file of a repository.
+const SIMILAR: &str = "jobhall.toml";
 /// Maximum length of a token line.
 const TOKEN_BYTES: u64 = 4_096;
 
@@ -26,7 +28,7 @@ const TOKEN_BYTES: u64 = 4_096;
 pub enum Origin {
     Flag(&'static str),
     Env(&'static str),
-    /// The file in the current directory.
+    /// The file of the repository.
     Project(PathBuf),
     /// The file of the user.
     User(PathBuf),
@@ -188,17 +190,17 @@ impl Layers {
             cache_size: var("JOBHALL_CACHE_SIZE"),
             cache_values: var("JOBHALL_CACHE_VALUES"),
         };
-        let files = [
-            Some(Origin::Project(given.directory.join(PROJECT))),
-            user.map(Origin::User),
-            Some(Origin::System(system)),
-        ];
+        refuse_similar(&given.directory)?;
+        let project = project::find(&given.directory).map(Origin::Project);
+        let files = [project, user.map(Origin::User), Some(Origin::System(system))];
         let mut layers = vec![(Source::Flags, given.flags.clone()), (Source::Env, env)];
         for origin in files.into_iter().flatten() {
-            if let Origin::Project(path) | Origin::User(path) | Origin::System(path) = &origin {
-                let layer = file::read(path)?;
-                layers.push((Source::File(origin), layer));
-            }
+            let layer = match &origin {
+                Origin::Project(path) => file::read_project(path)?,
+                Origin::User(path) | Origin::System(path) => file::read(path)?,
+                _ => continue,
+            };
+            layers.push((Source::File(origin), layer));
         }
         Ok(Layers(layers))
     }
@@ -372,7 +374,17 @@ fn default_data(given: &Given) -> Outcome<PathBuf> {
     })
 }
 
-/// A checked-out `jobhall.toml` is not trusted: it must not send the user's token to a host of its choice.
+fn refuse_similar(directory: &Path) -> Outcome<()> {
+    let path = directory.join(SIMILAR);
+    if !path.is_file() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{} is not read", path.display()))
+        .why(format!("the settings of a repository are in the table [client] of {}", project::NAME))
+        .fix(format!("move its keys there, and remove {SIMILAR}")))
+}
+
+/// A checked-out `.jobhall.toml` is not trusted: it must not send the user's token to a host of its choice.
 fn guarded(server: &Setting, token: Setting) -> Outcome<Setting> {
     let foreign = matches!(server.origin, Origin::Project(_)) && !is_loopback(&server.value);
     if foreign && matches!(token.origin, Origin::User(_) | Origin::System(_)) {

@@ -87,6 +87,9 @@ fn parse(path: &Path) -> Outcome<WorkerFile> {
     })?;
     file.directory = path.parent().unwrap_or(Path::new("")).to_owned();
     file.path = Some(std::path::absolute(path).map_err(|error| failed(error.to_string()))?);
+    if file.client.is_some() && !project::is_one(path) {
+        return Err(failed(format!("client: a worker file has no settings; they are in {}", project::NAME)));
+    }
     file.check().map_err(failed)?;
     Ok(file)
 }

@@ -66,19 +66,26 @@ fn mistakes_on_the_command_line_end_with_2() {
 #[test]
 fn a_wrong_key_in_a_file_is_told_with_its_line() {
     let machine = Machine::new();
-    machine.write("jobhall.toml", "# the hall\nsevrer = 'http://hall:7450'\n");
+    machine.write(".jobhall.toml", "[client]\nsevrer = 'http://hall:7450'\n");
     check(
         &machine.run(&["job", "list"]),
         2,
-        "jobhall.toml:2: unknown key \"sevrer\"; did you mean \"server\"?",
+        ".jobhall.toml:2: unknown key \"sevrer\"; did you mean \"server\"?",
     );
     assert!(machine.run(&["help", "exit-codes"]).status.success(), "help works anyway");
 }
 
 #[test]
+fn a_file_with_a_similar_name_is_refused_with_the_right_one() {
+    let machine = Machine::new();
+    machine.write("jobhall.toml", "server = 'http://hall:7450'\n");
+    check(&machine.run(&["job", "list"]), 2, "in the table [client] of .jobhall.toml");
+}
+
+#[test]
 fn settings_are_shown_with_their_origin_and_no_token_is() {
     let machine = Machine::new();
-    machine.write("jobhall.toml", "token = 'very-secret'\ncolor = 'never'\n");
+    machine.write(".jobhall.toml", "[client]\ntoken = 'very-secret'\ncolor = 'never'\n");
     let output = machine.run(&["config", "show", "--origin", "--json"]);
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(!text.contains("very-secret"), "{text}");
@@ -88,7 +95,7 @@ fn settings_are_shown_with_their_origin_and_no_token_is() {
         line["origin"].as_str().expect("an origin").to_owned()
     };
     assert_eq!(origin("server"), "environment JOBHALL_SERVER");
-    assert!(Path::new(&origin("token")).ends_with("jobhall.toml"));
+    assert!(Path::new(&origin("token")).ends_with(".jobhall.toml"));
     assert_eq!(origin("data"), "default");
 }
 

@@ -218,13 +218,14 @@ fn audit_l4_a_project_file_does_not_get_the_local_token() {
             .unwrap();
         lines.join("\n")
     });
-    std::fs::write(user.path("work/jobhall.toml"), format!("server = \"http://{address}\"\n")).unwrap();
+    std::fs::write(user.path("work/.jobhall.toml"), format!("[client]\nserver = \"http://{address}\"\n"))
+        .unwrap();
     let output = user.run(&["job", "list"]);
     assert_ne!(output.status.code(), Some(0));
     let heard = heard.join().unwrap();
     assert!(heard.starts_with("GET "), "{heard}");
     assert!(!heard.to_lowercase().contains("authorization") && !heard.contains(secret.trim()), "{heard}");
-    std::fs::write(user.path("work/jobhall.toml"), format!("server = \"{url}\"\n")).unwrap();
+    std::fs::write(user.path("work/.jobhall.toml"), format!("[client]\nserver = \"{url}\"\n")).unwrap();
     let output = user.run(&["job", "list"]);
     assert_eq!(output.status.code(), Some(0), "the user's own server: {}", text(&output.stderr));
 }

@@ -70,7 +70,7 @@ fn names_come_from_a_flag_a_variable_or_a_file_of_ones_own() {
     assert!(variable.contains("variable.example") && variable.contains("environment JOBHALL_HOST"));
     let serve = |words: &[&str], file: &str, variable: &str| {
         let project = tempfile::tempdir().unwrap();
-        std::fs::write(project.path().join("jobhall.toml"), file).unwrap();
+        std::fs::write(project.path().join(".jobhall.toml"), format!("[client]\n{file}")).unwrap();
         let mut command = jobhall();
         command.args(["server", "--listen", "127.0.0.1:0", "--data", "data"]).args(words);
         let output = command.current_dir(project.path()).env("JOBHALL_HOST", variable).output().unwrap();
@@ -81,7 +81,7 @@ fn names_come_from_a_flag_a_variable_or_a_file_of_ones_own() {
         (&["--host", "hall:7450"][..], "", "", "remove scheme and port"),
         (&["--host", ""], "", "", "empty"),
         (&[], "", "a.example,*", "JOBHALL_HOST: hosts: the host \"*\""),
-        (&[], "hosts = 'a/b'", "", "jobhall.toml:1: hosts"),
+        (&[], "hosts = 'a/b'", "", ".jobhall.toml:2: hosts"),
         (&[], "hosts = 7", "", "must be a quoted string"),
         (&[], "hosts = 'evil.example'", "", "are not trusted"),
     ] {

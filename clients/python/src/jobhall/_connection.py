@@ -1,8 +1,9 @@
 """Which server is used if none is named, and to which one the local token is sent.
 
-The rules are those of the command line (``crates/cli/src/settings``): arguments, then the environment, then the files
-``jobhall.toml`` (current directory), ``$XDG_CONFIG_HOME/jobhall/config.toml`` and ``/etc/jobhall/config.toml``, then
-the one running server of this user. The local token is sent only to the address that the server wrote beside it.
+The rules are those of the command line (``crates/cli/src/settings``): arguments, then the environment, then the table
+``[client]`` of the repository's ``.jobhall.toml``, then the files ``$XDG_CONFIG_HOME/jobhall/config.toml`` and
+``/etc/jobhall/config.toml``, then the one running server of this user. The local token is sent only to the address that
+the server wrote beside it.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from .errors import ConfigurationError
 
 DEFAULT_SERVER = "http://127.0.0.1:7450"
 _SYSTEM = Path("/etc/jobhall/config.toml")
-_PROJECT = "jobhall.toml"
+_PROJECT = ".jobhall.toml"
+# A name that is not read, because people take it for the file of a repository.
+_SIMILAR = "jobhall.toml"
 _MAX_ADDRESSES = 16
 _TOKEN_BYTES = 4_096
 _KEYS = ("server", "token", "token_file", "data", "ca", "pin")
 # Settings of the command line and of servers, which this package does not use.
 _OTHER_KEYS = (
     *("color", "log", "log_format", "tls_cert", "tls_key", "hosts", "database"),
-    *("database_direct", "database_pooled", "advertise", "key_file"),
+    *("database_direct", "database_pooled", "advertise", "key_file", "cache_size", "cache_values"),
 )
 
 
@@ -159,7 +162,7 @@ def _layers(
     layers = [
         _Layer("argument", {key: value for key, value in given.items() if value is not None}),
         _Layer("environment", {key: env[name] for key in _KEYS if (name := f"JOBHALL_{key.upper()}") in env}),
-        _file("project", directory / _PROJECT),
+        _project(directory),
     ]
     home = _home(env, "XDG_CONFIG_HOME", ".config")
     if home is not None:
@@ -168,21 +171,47 @@ def _layers(
     return layers
 
 
+def _project(directory: Path) -> _Layer:
+    """The table ``client`` of the file of the repository: in the directory or above it, up to its root."""
+    if (directory / _SIMILAR).is_file():
+        raise ConfigurationError(
+            f"{directory / _SIMILAR} is not read",
+            why=f"the settings of a repository are in the table [client] of {_PROJECT}",
+        )
+    above = [directory, *directory.parents]
+    root = next((at for at, path in enumerate(above) if (path / ".git").exists()), 0)
+    path = next((path / _PROJECT for path in above[: root + 1] if (path / _PROJECT).is_file()), directory / _PROJECT)
+    values = _values(path).get("client", {})
+    if not isinstance(values, dict):
+        raise ConfigurationError(f"{path}: client must be a table")
+    return _layer("project", values, path)
+
+
 def _file(origin: str, path: Path) -> _Layer:
+    return _layer(origin, _values(path), path)
+
+
+def _values(path: Path) -> dict[str, object]:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return _Layer(origin, {}, str(path))
+        return {}
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path}: not TOML", why=str(error)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"failed to read {path}", why=str(error)) from None
+
+
+def _layer(origin: str, values: Mapping[str, object], path: Path) -> _Layer:
+    settings: dict[str, str] = {}
     for key, value in values.items():
         if key not in _KEYS and key not in _OTHER_KEYS:
             raise ConfigurationError(f"{path}: unknown key {key!r}")
         if not isinstance(value, str):
             raise ConfigurationError(f"{path}: {key} must be a quoted string")
-    return _Layer(origin, {key: values[key] for key in _KEYS if key in values}, str(path))
+        if key in _KEYS:
+            settings[key] = value
+    return _Layer(origin, settings, str(path))
 
 
 def _first(layers: Sequence[_Layer], key: str) -> _Setting | None:
@@ -297,7 +326,7 @@ def _certificate(server: _Setting, running: Sequence[Record]) -> str | None:
 
 
 def _guard(server: _Setting, token: _Setting) -> None:
-    """A checked-out ``jobhall.toml`` is not trusted: it must not send the user's token to a host of its choice."""
+    """A checked-out ``.jobhall.toml`` is not trusted: it must not send the user's token to a host of its choice."""
     if server.origin == "project" and not is_loopback(server.value) and token.origin in ("user", "system"):
         raise ConfigurationError(
             f"the token of {token.where} is not sent to {server.value}",

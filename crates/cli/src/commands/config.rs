@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Example:
   jobhall config show --origin
 
-Settings come from flags, then JOBHALL_* variables, then ./jobhall.toml, then
+Settings come from flags, then JOBHALL_* variables, then [client] of .jobhall.toml, then
 $XDG_CONFIG_HOME/jobhall/config.toml, then /etc/jobhall/config.toml.";
 
 /// The commands of `config`.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::database::Database;
@@ -94,9 +95,20 @@ impl Layer {
 
 /// The layer in a file; an empty one if the file does not exist.
 pub fn read(path: &Path) -> Outcome<Layer> {
+    let Some(text) = text(path)? else { return Ok(Layer::default()) };
+    parse(&text, &path.display().to_string())
+}
+
+/// The layer in the table `client` of the file of a repository. The other tables are read by the commands that use them.
+pub fn read_project(path: &Path) -> Outcome<Layer> {
+    let Some(text) = text(path)? else { return Ok(Layer::default()) };
+    parse_project(&text, &path.display().to_string())
+}
+
+fn text(path: &Path) -> Outcome<Option<String>> {
     match std::fs::read_to_string(path) {
-        Ok(text) => parse(&text, &path.display().to_string()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Layer::default()),
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
             Err(Failure::usage(format!("failed to read {}", path.display())).why(error.to_string()))
         }
@@ -105,14 +117,35 @@ pub fn read(path: &Path) -> Outcome<Layer> {
 
 /// The layer in a text; `name` is the file's name for messages.
 pub fn parse(text: &str, name: &str) -> Outcome<Layer> {
-    let place = |span: Range<usize>| format!("{name}:{}", line_of(text, span.start));
-    let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or_else(|| name.to_owned(), place);
+    layer(table(text, name)?.get_ref(), text, name)
+}
+
+fn parse_project(text: &str, name: &str) -> Outcome<Layer> {
+    let table = table(text, name)?;
+    let client = table.get_ref().iter().find(|(key, _)| key.get_ref().as_ref() == project::CLIENT);
+    let Some((key, value)) = client else { return Ok(Layer::default()) };
+    let DeValue::Table(client) = value.get_ref() else {
+        let at = place(text, name, key.span());
+        return Err(Failure::usage(format!("{at}: {} must be a table", project::CLIENT)));
+    };
+    layer(client, text, name)
+}
+
+fn table<'a>(text: &'a str, name: &str) -> Outcome<Spanned<DeTable<'a>>> {
+    DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or_else(|| name.to_owned(), |span| place(text, name, span));
         Failure::usage(format!("{at}: not TOML")).why(error.message().trim().to_owned())
-    })?;
+    })
+}
+
+fn place(text: &str, name: &str, span: Range<usize>) -> String {
+    format!("{name}:{}", line_of(text, span.start))
+}
+
+fn layer(table: &DeTable<'_>, text: &str, name: &str) -> Outcome<Layer> {
     let mut layer = Layer::default();
-    for (key, value) in table.get_ref().iter() {
-        let (word, at) = (key.get_ref().as_ref(), place(key.span()));
+    for (key, value) in table.iter() {
+        let (word, at) = (key.get_ref().as_ref(), place(text, name, key.span()));
         let slot = layer.slot(word).ok_or_else(|| unknown(word, &at))?;
         let DeValue::String(value) = value.get_ref() else {
             return Err(Failure::usage(format!("{at}: {word} must be a quoted string")));
@@ -177,7 +210,21 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        parse(text, "jobhall.toml").unwrap_err().what
+        parse(text, "config.toml").unwrap_err().what
+    }
+
+    #[test]
+    fn the_settings_of_a_repository_are_in_a_table_of_its_file() {
+        let name = project::NAME;
+        let text = "[commands.a]\nrun = ['x']\n[client]\nserver = 'http://hall:1'\n";
+        assert_eq!(parse_project(text, name).unwrap().server.as_deref(), Some("http://hall:1"));
+        assert_eq!(parse_project("[commands.a]\nrun = ['x']\n", name).unwrap(), Layer::default());
+        let error = |text: &str| parse_project(text, name).unwrap_err().what;
+        assert_eq!(
+            error("\n[client]\nsever = 'x'"),
+            ".jobhall.toml:3: unknown key \"sever\"; did you mean \"server\"?"
+        );
+        assert_eq!(error("client = 1"), ".jobhall.toml:1: client must be a table");
     }
 
     #[test]
@@ -192,16 +239,13 @@ mod tests {
     fn mistakes_are_told_with_their_line_and_what_was_meant() {
         assert_eq!(
             error("# a\n\nsever = 'x'"),
-            "jobhall.toml:3: unknown key \"sever\"; did you mean \"server\"?"
+            "config.toml:3: unknown key \"sever\"; did you mean \"server\"?"
         );
-        assert_eq!(
-            error("[commands.a]\nrun = ['x']"),
-            "jobhall.toml:1: the table \"commands\" is no setting"
-        );
-        assert_eq!(error("elephant = 1"), "jobhall.toml:1: unknown key \"elephant\"");
-        assert_eq!(error("\nserver = 7"), "jobhall.toml:2: server must be a quoted string");
+        assert_eq!(error("[commands.a]\nrun = ['x']"), "config.toml:1: the table \"commands\" is no setting");
+        assert_eq!(error("elephant = 1"), "config.toml:1: unknown key \"elephant\"");
+        assert_eq!(error("\nserver = 7"), "config.toml:2: server must be a quoted string");
         assert!(error("color = 'alway'").ends_with("not \"alway\"; did you mean \"always\"?"));
-        assert_eq!(error("data = 'x'\nserver = ["), "jobhall.toml:2: not TOML");
-        assert!(error("\nhosts = 'a.example, b:1'").starts_with("jobhall.toml:2: hosts: the host \"b:1\""));
+        assert_eq!(error("data = 'x'\nserver = ["), "config.toml:2: not TOML");
+        assert!(error("\nhosts = 'a.example, b:1'").starts_with("config.toml:2: hosts: the host \"b:1\""));
     }
 }

@@ -49,8 +49,8 @@ fn each_layer_is_stronger_than_those_below() {
     assert_eq!(machine.settings().server().unwrap().value, "http://etc");
     machine.write("home/.config/jobhall/config.toml", "server = 'http://user'");
     assert_eq!(machine.settings().server().unwrap().value, "http://user");
-    machine.write("work/jobhall.toml", "server = 'http://project'");
-    let project = Origin::Project(machine.path("work/jobhall.toml"));
+    machine.write("work/.jobhall.toml", "[client]\nserver = 'http://project'");
+    let project = Origin::Project(machine.path("work/.jobhall.toml"));
     let named = Setting { value: "http://project".to_owned(), origin: project };
     assert_eq!(machine.settings().server(), Ok(&named));
     machine.env("JOBHALL_SERVER", "http://env");
@@ -121,14 +121,14 @@ fn audit_l4_the_local_token_is_for_the_address_that_its_server_wrote_beside_it()
     let data = machine.path("home/.local/share/jobhall");
     machine.write("home/.local/share/jobhall/admin.token", "local\n");
     assert_eq!(token(&machine), None, "no server is running");
-    machine.write("work/jobhall.toml", "server = 'http://127.0.0.1:9'");
+    machine.write("work/.jobhall.toml", "[client]\nserver = 'http://127.0.0.1:9'");
     let record = Record::new("http://127.0.0.1:8", &data, None);
     let registration = Registration::write(&record, &[]);
     assert_eq!(token(&machine), None, "another address of this machine");
-    machine.write("work/jobhall.toml", "server = 'http://127.0.0.1:8/'");
+    machine.write("work/.jobhall.toml", "[client]\nserver = 'http://127.0.0.1:8/'");
     assert_eq!(token(&machine).as_deref(), Some("local"));
     for other in ["http://127.0.0.1:8,http://127.0.0.1:9", "http://localhost:8", "https://127.0.0.1:8"] {
-        machine.write("work/jobhall.toml", &format!("server = '{other}'"));
+        machine.write("work/.jobhall.toml", &format!("[client]\nserver = '{other}'"));
         assert_eq!(token(&machine), None, "{other}");
     }
     machine.env("JOBHALL_SERVER", "http://127.0.0.1:8");
@@ -196,10 +196,10 @@ fn the_key_file_is_named_by_a_variable_but_not_by_a_project() {
     assert_eq!(key_file(&machine), None);
     machine.write("home/.config/jobhall/config.toml", "key_file = '/user.key'");
     assert_eq!(key_file(&machine).unwrap().value, "/user.key");
-    machine.write("work/jobhall.toml", "key_file = '/project.key'");
+    machine.write("work/.jobhall.toml", "[client]\nkey_file = '/project.key'");
     let failure = hall_key::named(None, &machine.settings()).unwrap_err();
     assert_eq!(failure.exit, Exit::Usage);
-    assert!(failure.what.ends_with("work/jobhall.toml is not trusted"), "{failure}");
+    assert!(failure.what.ends_with("work/.jobhall.toml is not trusted"), "{failure}");
     machine.env("JOBHALL_KEY_FILE", "/env.key");
     let found = key_file(&machine).unwrap();
     assert_eq!((found.value.as_str(), found.origin), ("/env.key", Origin::Env("JOBHALL_KEY_FILE")));
@@ -226,13 +226,13 @@ fn tokens_come_from_flags_variables_or_the_files_they_name() {
 fn a_project_file_cannot_lead_the_users_token_away() {
     let mut machine = Machine::new();
     machine.write("home/.config/jobhall/config.toml", "token = 'mine'");
-    machine.write("work/jobhall.toml", "server = 'http://evil.example'");
+    machine.write("work/.jobhall.toml", "[client]\nserver = 'http://evil.example'");
     let failure = Settings::resolve(&machine.given).unwrap_err();
     assert!(failure.what.ends_with("is not sent to http://evil.example"), "{failure}");
     assert!(!failure.to_string().contains("mine"));
-    machine.write("work/jobhall.toml", "server = 'http://127.0.0.1:9'");
+    machine.write("work/.jobhall.toml", "[client]\nserver = 'http://127.0.0.1:9'");
     assert_eq!(machine.settings().token.unwrap().value, "mine");
-    machine.write("work/jobhall.toml", "server = 'http://evil.example'");
+    machine.write("work/.jobhall.toml", "[client]\nserver = 'http://evil.example'");
     machine.env("JOBHALL_TOKEN", "meant-for-it");
     assert_eq!(machine.settings().token.unwrap().value, "meant-for-it");
 }
@@ -262,7 +262,7 @@ fn absolute(name: &str) -> PathBuf {
 #[test]
 fn a_foreign_project_does_not_say_whom_to_believe_about_a_hall_of_ours() {
     let mut machine = Machine::new();
-    machine.write("work/jobhall.toml", "ca = 'evil.pem'");
+    machine.write("work/.jobhall.toml", "[client]\nca = 'evil.pem'");
     assert_eq!(
         machine.settings().trust(),
         Trust::Authority(absolute("evil.pem")),
@@ -279,6 +279,6 @@ fn a_foreign_project_does_not_say_whom_to_believe_about_a_hall_of_ours() {
 #[test]
 fn a_project_with_its_own_hall_may_bring_its_authority() {
     let machine = Machine::new();
-    machine.write("work/jobhall.toml", "server = 'https://hall'\nca = 'ca.pem'");
+    machine.write("work/.jobhall.toml", "[client]\nserver = 'https://hall'\nca = 'ca.pem'");
     assert_eq!(machine.settings().trust(), Trust::Authority(absolute("ca.pem")));
 }

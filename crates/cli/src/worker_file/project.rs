@@ -1,4 +1,5 @@
-//! `.jobhall.toml`, the file of a repository: the types and commands that `jobhall up` serves there.
+//! `.jobhall.toml`, the file of a repository: the types and commands that `jobhall up` serves there, and the settings of
+//! the commands that are started there.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,9 @@ use crate::suggest;
 /// The name of the file.
 pub const NAME: &str = ".jobhall.toml";
 /// The tables that it may have.
-pub const TABLES: [&str; 2] = ["commands", "types"];
+pub const TABLES: [&str; 3] = [CLIENT, "commands", "types"];
+/// The table of settings.
+pub const CLIENT: &str = "client";
 
 /// The file of the repository that this directory is in: in the directory itself or above it, up to the root of the
 /// repository. Outside of a repository only the directory counts.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use jobhall_core::TypeName;
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Command;
 
@@ -34,12 +35,25 @@ pub struct WorkerFile {
     /// Commands of queries, by name.
     #[serde(default)]
     pub commands: BTreeMap<String, Command>,
+    /// Settings of the commands of this repository, which a worker does not need; only in `.jobhall.toml`.
+    #[serde(default, skip_serializing)]
+    pub client: Option<Ignored>,
     /// The directory of the file, where the paths of commands begin; empty if it was not read from a file.
     #[serde(skip)]
     pub directory: PathBuf,
     /// The file itself; none if it was not read from a file.
     #[serde(skip)]
     pub path: Option<PathBuf>,
+}
+
+/// A table that is read elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ignored;
+
+impl<'de> Deserialize<'de> for Ignored {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ignored, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|IgnoredAny| Ignored)
+    }
 }
 
 /// Abilities that a worker file cannot give, with what to use instead.
