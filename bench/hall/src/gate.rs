@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::http::request;
+use crate::http::{Connection, request};
 use crate::process::Server;
 use crate::turn::turn;
 use crate::{Failed, Options};
 
 /// The turns, and the ratios of the CPU time per request of adjacent turns.
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
-    let hall = Server::hall(&options.binary, &options.directory.join("hall")).await?;
+    let mut hall = Server::hall(&options.binary, &options.directory.join("hall")).await?;
+    hall.token = client(&hall).await?;
     let mut empty = Server::echo().await?;
     // Both sides read the same request.
     empty.token.clone_from(&hall.token);
@@ -38,6 +39,13 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let at = |quarter: usize| ratios[(ratios.len() - 1) * quarter / 4];
     let ratio = json!({ "min": at(0), "lower": at(1), "median": at(2), "upper": at(3), "max": at(4) });
     Ok(json!({ "ratio": ratio, "turns": turns }))
+}
+
+/// A token as clients have it: stored, unlike that of the administrator.
+async fn client(hall: &Server) -> Result<String, Failed> {
+    let wanted = json!({ "name": "client", "role": "client" }).to_string();
+    let made = Connection::open(hall).await?.json(&request("POST", "/api/v1/tokens", hall, &wanted)).await?;
+    Ok(made["secret"].as_str().ok_or("a token without a secret")?.to_owned())
 }
 
 /// The same request without its credential.
