@@ -175,7 +175,8 @@ async fn admit(app: &Arc<App>, request: &mut Request<Body>, target: &Target) -> 
     let (credential, who) = (shown.credential(), identify(app, &shown).await);
     // The identity is logged even if access is refused, and open pages show more to a known identity.
     if let Some(mut who) = who {
-        who.from = request.extensions().get::<Peer>().map(|peer| peer.0);
+        // The identity takes the place of the address: the table of extensions need not grow.
+        who.from = request.extensions_mut().remove::<Peer>().map(|peer| peer.0);
         if who.role == Role::Admin {
             who.worker = params::named_worker(request.headers())?;
             app.tokens.note_named(&who)?;
@@ -301,9 +302,18 @@ fn believe<'a>(
     }
 }
 
+/// The address that a request came from.
+pub(crate) fn source<B>(request: &Request<B>) -> Option<IpAddr> {
+    let extensions = request.extensions();
+    match extensions.get::<Identity>() {
+        Some(who) => who.from,
+        None => extensions.get::<Peer>().map(|peer| peer.0),
+    }
+}
+
 /// Counts an invalid token, and writes an audit entry for the first one per minute.
 pub(crate) fn wrong(app: &Arc<App>, request: &Request<Body>) -> ApiError {
-    let from = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+    let from = source(request).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let counted = app.failures.count(from);
     if counted.first {
         let (app, entry) = (app.clone(), audit::entry(&from.to_string(), "wrong_token", "", String::new()));
@@ -367,7 +377,8 @@ pub(crate) fn token(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn bearer(value: &str) -> Option<&str> {
-    let (scheme, token) = value.split_once(' ')?;
+    let (scheme, token) = value.split_at_checked("bearer".len())?;
+    let token = token.strip_prefix(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
@@ -389,9 +400,7 @@ pub(crate) fn finish(mut response: Response, id: RequestId) -> Response {
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.header());
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if !headers.contains_key(header::CACHE_CONTROL) {
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
@@ -403,6 +412,29 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_has_its_address_with_and_without_an_identity() {
+        let from = IpAddr::from([10, 0, 0, 5]);
+        let mut request = Request::new(());
+        assert_eq!(source(&request), None);
+        request.extensions_mut().insert(Peer(from));
+        assert_eq!(source(&request), Some(from));
+        let who = Identity { from: Some(from), ..Identity::new("1", "ci", Role::Client) };
+        request.extensions_mut().remove::<Peer>();
+        request.extensions_mut().insert(who);
+        assert_eq!(source(&request), Some(from));
+    }
+
+    #[test]
+    fn a_bearer_token_follows_the_scheme() {
+        for good in ["Bearer jh_x", "bearer jh_x", "BEARER  jh_x "] {
+            assert_eq!(bearer(good), Some("jh_x"), "{good:?}");
+        }
+        for bad in ["", "Bearer", "Bearerjh_x", "Basic jh_x", "Bearers jh_x", "jh_x", "Beareré jh_x"] {
+            assert_eq!(bearer(bad), None, "{bad:?}");
+        }
+    }
 
     #[tokio::test]
     async fn a_panic_in_a_route_is_a_problem_that_does_not_tell_what_it_was() {

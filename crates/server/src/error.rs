@@ -316,7 +316,10 @@ fn with_json(status: StatusCode, value: &impl Serialize) -> Response {
 }
 
 fn with_text(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
-    (status, [(header::CONTENT_TYPE, kind)], body.into()).into_response()
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
 }
 
 /// 200 with JSON.

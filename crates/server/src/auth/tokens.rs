@@ -161,13 +161,11 @@ impl Tokens {
     pub(crate) fn who(&self, token: &str) -> Option<Identity> {
         let Some((id, secret)) = split(token) else { return self.who_of_node(token) };
         let entries = self.read();
-        let known = match (entries.own.get(id), entries.stored.get(id)) {
-            (Some((hash, identity)), _) => Some((*hash, identity.clone())),
-            (None, Some(stored)) if !stored.is_expired(now()) => Some((stored.hash, stored.identity())),
-            _ => None,
-        };
-        let good = Hash::is(Hash::of(secret), known.as_ref().map(|(hash, _)| *hash));
-        known.filter(|_| good).map(|(_, identity)| identity)
+        let own = || entries.own.get(id).map(|(hash, identity)| (*hash, identity));
+        let stored = || entries.stored.get(id).filter(|stored| !stored.is_expired_now());
+        let known = own().or_else(|| stored().map(|stored| (stored.hash, stored.identity())));
+        let good = Hash::is(Hash::of(secret), known.map(|(hash, _)| hash));
+        known.filter(|_| good).map(|(_, identity)| identity.clone())
     }
 
     /// The identity of a job token. The engine knows whether the attempt still holds the lease.
@@ -191,10 +189,10 @@ impl Tokens {
     pub(crate) fn who_of_cookie(&self, cookie: &str) -> Option<Identity> {
         let browser = Some(self.browsers.session(cookie)?);
         let entries = self.read();
-        let own = entries.own.values().map(|(_, identity)| identity.clone());
+        let own = entries.own.values().map(|(_, identity)| identity);
         let stored = entries.stored.values().map(StoredToken::identity);
         let admin = own.chain(stored).find(|who| who.name == "admin" && who.role == Role::Admin)?;
-        Some(Identity { browser, ..admin })
+        Some(Identity { browser, ..admin.clone() })
     }
 
     /// Ends the browser session of an identity; returns whether it has one.
@@ -233,7 +231,7 @@ impl Tokens {
 
     fn has(&self, id: &str) -> bool {
         let entries = self.read();
-        let good = |stored: &StoredToken| !stored.is_expired(now());
+        let good = |stored: &StoredToken| !stored.is_expired_now();
         let of_node = self.is_shared && id.starts_with("node_");
         of_node || entries.own.contains_key(id) || entries.stored.get(id).is_some_and(good)
     }

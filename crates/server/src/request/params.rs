@@ -1,7 +1,7 @@
 //! Validation of path parameters, queries and headers.
 
 use axum::extract::Query;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, HeaderName, Uri};
 use jobhall_core::{AttemptId, GroupId, JobId, LeaseId, WorkerName};
 use jobhall_protocol::{Code, LEASE_HEADER, WORKER_HEADER};
 use serde::de::DeserializeOwned;
@@ -12,6 +12,7 @@ use crate::node::leader::internal_jobs;
 
 /// Size at which a page of a list ends, in bytes of its documents. The item that exceeds it is the last one.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
+const WORKER: HeaderName = HeaderName::from_static(WORKER_HEADER);
 
 /// Client text as shown in an error.
 pub(crate) fn shown(text: &str) -> String {
@@ -51,7 +52,7 @@ pub(crate) fn lease_header(headers: &HeaderMap) -> Result<LeaseId, ApiError> {
 
 /// The worker that an administrator names in a header.
 pub(crate) fn named_worker(headers: &HeaderMap) -> Result<Option<WorkerName>, ApiError> {
-    let Some(value) = headers.get(WORKER_HEADER) else { return Ok(None) };
+    let Some(value) = headers.get(WORKER) else { return Ok(None) };
     let name = WorkerName::new(value.to_str().unwrap_or_default());
     name.map(Some).map_err(|error| ApiError::bad(format!("header {WORKER_HEADER}: {error}")))
 }

@@ -19,7 +19,6 @@ use serde::Deserialize;
 use crate::auth;
 use crate::auth::access::READ_WHOLE;
 use crate::auth::audit;
-use crate::auth::failures::Peer;
 use crate::auth::tokens::{Identity, SESSION_TIME};
 use crate::error::{self, Answer, ApiError};
 use crate::request::params;
@@ -60,7 +59,7 @@ pub(super) async fn page(
         return Err(trouble.saying("this link has been used or has expired; `jobhall up` prints a new one"));
     };
     let cookie = cookie(&app, &request, &secret, SESSION_TIME.as_secs());
-    let from = request.extensions().get::<Peer>().map(|peer| format!("from {}", peer.0));
+    let from = auth::source(&request).map(|from| format!("from {from}"));
     drop(request);
     app.write_down(audit::entry("admin", "browser_entered", "", from.unwrap_or_default())).await;
     Ok(error::see_other("/", &cookie))

@@ -118,8 +118,9 @@ impl Hosts {
 
 /// The host without its port.
 fn name_of(host: &str) -> &str {
-    let end = match host.rfind(':') {
-        Some(at) if !host[at..].contains(']') => at,
+    let bytes = host.as_bytes();
+    let end = match bytes.iter().rposition(|byte| *byte == b':') {
+        Some(at) if !bytes[at..].contains(&b']') => at,
         _ => host.len(),
     };
     &host[..end]

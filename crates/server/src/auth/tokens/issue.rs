@@ -2,6 +2,7 @@
 //! two requests want the same name or use the same join token, the store accepts only one of them.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use jobhall_core::{Scope, Time, TokenName};
 use jobhall_protocol::{
@@ -105,15 +106,8 @@ impl Tokens {
             return Err(used());
         }
         let scope = join.scope.clone();
-        let (secret, token) = made(
-            &join.identity(),
-            name.to_owned(),
-            TokenRole::Worker,
-            TokenKind::Plain,
-            scope,
-            moment,
-            None,
-        )?;
+        let (secret, token) =
+            made(join.identity(), name.to_owned(), TokenRole::Worker, TokenKind::Plain, scope, moment, None)?;
         let expected = self.free(&token.name, moment)?;
         let after = join.used_once();
         let hall = self.hall(moment).await?;
@@ -165,7 +159,7 @@ impl Tokens {
     fn drop_stored(&self, id: &str) {
         let mut entries = self.write();
         if let Some(token) = entries.stored.remove(id) {
-            entries.note_revoked(&token.identity());
+            entries.note_revoked(token.identity());
         }
         drop(entries);
         self.tell_change();
@@ -199,7 +193,7 @@ impl Tokens {
         let before = std::mem::replace(&mut entries.stored, good);
         let lost: Vec<_> = before.into_values().filter(|it| !entries.stored.contains_key(&it.id)).collect();
         for token in &lost {
-            entries.note_revoked(&token.identity());
+            entries.note_revoked(token.identity());
         }
         drop(entries);
         if !lost.is_empty() {
@@ -247,10 +241,21 @@ fn made(
     let secret = fresh();
     let parts = split(&secret).map(|(id, secret)| (id.to_owned(), Hash::of(secret)));
     let (id, hash) = parts.ok_or_else(|| ApiError::internal("a new token is malformed"))?;
-    Ok((
-        secret,
-        StoredToken { id, hash, name, role, kind, scope, uses: None, created_at, expires_at, rev: 0 },
-    ))
+    let identity = OnceLock::new();
+    let token = StoredToken {
+        id,
+        hash,
+        name,
+        role,
+        kind,
+        scope,
+        uses: None,
+        created_at,
+        expires_at,
+        rev: 0,
+        identity,
+    };
+    Ok((secret, token))
 }
 
 fn check_uses(wanted: &CreateToken) -> Result<(), ApiError> {

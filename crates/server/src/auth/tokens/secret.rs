@@ -6,7 +6,6 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rand::Rng;
-use subtle::ConstantTimeEq;
 use thiserror::Error;
 
 /// The prefix of every token, so that scanners for leaked secrets find it.
@@ -34,27 +33,27 @@ pub enum TokenError {
     Store(String),
 }
 
-/// The hash of a token's secret.
+/// The hash of a token's secret. It is compared in constant time.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hash([u8; 32]);
+pub(crate) struct Hash(blake3::Hash);
 
 impl Hash {
     pub(crate) fn of(secret: &str) -> Hash {
-        Hash(*blake3::hash(secret.as_bytes()).as_bytes())
+        Hash(blake3::hash(secret.as_bytes()))
     }
 
     /// Compares in constant time. A missing hash is replaced by a dummy, so that the comparison takes as long.
     pub(crate) fn is(given: Hash, known: Option<Hash>) -> bool {
-        let other = known.unwrap_or(Hash([0; 32]));
-        bool::from(given.0.ct_eq(&other.0)) && known.is_some()
+        let other = known.unwrap_or(Hash([0; 32].into()));
+        given == other && known.is_some()
     }
 
     pub(super) fn to_hex(self) -> String {
-        hex(&self.0)
+        hex(self.0.as_bytes())
     }
 
     pub(super) fn from_hex(text: &str) -> Option<Hash> {
-        bytes_of(text).map(Hash)
+        bytes_of(text).map(|bytes| Hash(bytes.into()))
     }
 }
 
@@ -72,12 +71,14 @@ pub(super) fn fresh() -> String {
 
 /// Splits a token into id and secret, if it is well-formed.
 pub(super) fn split(token: &str) -> Option<(&str, &str)> {
-    let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
+    let (id, rest) = token.strip_prefix(PREFIX)?.split_at_checked(16)?;
+    let secret = rest.strip_prefix('_')?;
     (is_hex(id, 16) && is_hex(secret, 64)).then_some((id, secret))
 }
 
 pub(super) fn is_hex(text: &str, len: usize) -> bool {
-    text.len() == len && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    // Without an early end, which lets the compiler look at several bytes at once.
+    text.len() == len && text.bytes().fold(true, |good, byte| good & byte.is_ascii_hexdigit())
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
@@ -162,4 +163,39 @@ fn write_beside(path: &Path, text: &str) -> io::Result<PathBuf> {
 fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_has_an_id_and_a_secret_of_hex_digits_and_nothing_else() {
+        let (id, secret) = ("0123456789abcdef", "0aF9".repeat(16));
+        assert_eq!(split(&format!("jh_{id}_{secret}")), Some((id, secret.as_str())));
+        for bad in [
+            String::new(),
+            "jh_".to_owned(),
+            format!("jh_{id}"),
+            format!("{id}_{secret}"),
+            format!("jh_{id}{secret}"),
+            format!("jh_{id}_{secret}0"),
+            format!("jh_{id}0_{secret}"),
+            format!("jh_{}_{secret}", &id[1..]),
+            format!("jh_{id}_{}g", &secret[1..]),
+            format!("jh_{}g_{secret}", &id[1..]),
+            format!("jh_{}é_{secret}", &id[1..]),
+            format!("jh_{id}_{}é", &secret[2..]),
+        ] {
+            assert_eq!(split(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_hash_is_that_of_its_secret_alone() {
+        let (one, other) = (Hash::of("a"), Hash::of("b"));
+        assert!(Hash::is(one, Some(one)) && !Hash::is(one, Some(other)) && !Hash::is(one, None));
+        assert!(!Hash::is(Hash([0; 32].into()), None), "the dummy is no hash of a token");
+        assert!(Hash::from_hex(&one.to_hex()) == Some(one));
+    }
 }

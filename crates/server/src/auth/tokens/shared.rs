@@ -8,7 +8,7 @@
 //! The worker that a node starts uses `jh_node_<name>_<mac>`, which is made with a key of the hall and not stored.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jobhall_core::{Scope, WorkerName};
 use jobhall_protocol::{TokenKind, TokenRole};
@@ -83,6 +83,7 @@ impl Tokens {
             created_at: now(),
             expires_at: None,
             rev: 0,
+            identity: OnceLock::new(),
         };
         let act = audit::entry("hall", "token_created", &token.name, format!("id {id}, from {ADMIN_FILE}"));
         let unit = Unit { settings: vec![token.write(0)], audit: vec![act], ..Unit::default() };

@@ -1,5 +1,7 @@
 //! Stored tokens: settings of kind `token`, keyed by name, so the store keeps names unique.
 
+use std::sync::OnceLock;
+
 use jobhall_core::{Scope, Time};
 use jobhall_protocol as wire;
 use jobhall_protocol::Timestamp;
@@ -47,6 +49,8 @@ pub(crate) struct StoredToken {
     pub expires_at: Option<Time>,
     /// The rev of its setting.
     pub rev: u32,
+    /// Made by the first request; later requests share it.
+    pub identity: OnceLock<Identity>,
 }
 
 impl StoredToken {
@@ -64,6 +68,7 @@ impl StoredToken {
             created_at: Time::from_ms(content.created_at).ok()?,
             expires_at: content.expires_at.map(Time::from_ms).transpose().ok()?,
             rev: setting.rev,
+            identity: OnceLock::new(),
         })
     }
 
@@ -102,7 +107,7 @@ impl StoredToken {
 
     /// Whether it has all rights now.
     pub(super) fn is_admin(&self) -> bool {
-        self.effective_role() == wire::TokenRole::Admin && !self.is_expired(now())
+        self.effective_role() == wire::TokenRole::Admin && !self.is_expired_now()
     }
 
     /// How many more workers can join with it.
@@ -120,6 +125,11 @@ impl StoredToken {
         self.expires_at.is_some_and(|at| at <= now)
     }
 
+    /// The same for now; the clock is read only if the token expires.
+    pub(super) fn is_expired_now(&self) -> bool {
+        self.expires_at.is_some_and(|at| at <= now())
+    }
+
     /// Whether it is an administrator's token limited to queues. Such tokens could be created once.
     pub(super) fn is_limited_admin(&self) -> bool {
         self.role == wire::TokenRole::Admin && !self.scope.is_all()
@@ -130,7 +140,11 @@ impl StoredToken {
         if self.is_limited_admin() { wire::TokenRole::Client } else { self.role }
     }
 
-    pub(super) fn identity(&self) -> Identity {
+    pub(super) fn identity(&self) -> &Identity {
+        self.identity.get_or_init(|| self.new_identity())
+    }
+
+    fn new_identity(&self) -> Identity {
         let role = match (self.kind, self.effective_role()) {
             (wire::TokenKind::Join, _) => Role::Join,
             (_, wire::TokenRole::Viewer) => Role::Viewer,
