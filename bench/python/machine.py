@@ -164,12 +164,12 @@ class Goals:
         self._failed = False
 
     def at_least(self, name: str, ratio: float, goal: float) -> None:
-        self._say(name, ratio, goal, ratio >= goal, "at least")
+        self._print(name, ratio, goal, ratio >= goal, "at least")
 
     def at_most(self, name: str, ratio: float, goal: float) -> None:
-        self._say(name, ratio, goal, ratio <= goal, "at most")
+        self._print(name, ratio, goal, ratio <= goal, "at most")
 
-    def _say(self, name: str, ratio: float, goal: float, met: bool, word: str) -> None:
+    def _print(self, name: str, ratio: float, goal: float, met: bool, word: str) -> None:
         self._failed |= not met
         print(f"  {name:34} {ratio:8.2f}   goal {word} {goal:g}: {'met' if met else 'MISSED'}")
 

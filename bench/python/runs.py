@@ -25,8 +25,8 @@ def observe(worker: subprocess.Popen[bytes], marks: Marks, count: int, all_succe
 
     def wait(pause: float) -> None:
         if marks.count() < count and worker.poll() is not None:
-            said = marks.directory.with_suffix(".log").read_text()[-2_000:]
-            sys.exit(f"the worker ended with {worker.returncode} after {marks.count()} of {count} jobs\n{said}")
+            output = marks.directory.with_suffix(".log").read_text()[-2_000:]
+            sys.exit(f"the worker ended with {worker.returncode} after {marks.count()} of {count} jobs\n{output}")
         if time.monotonic() > deadline:
             sys.exit(f"{count} jobs took longer than {LONGEST:.0f} s")
         time.sleep(pause)

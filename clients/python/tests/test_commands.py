@@ -452,12 +452,12 @@ def test_local_modules_that_do_not_count_are_named(modules: Modules, caplog: pyt
         )
     )
     version(modules({"deep.py": "x = 1"}))
-    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert said[0] == (
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warnings[0] == (
         'app.py imports lib/__init__.py and lib/inner.py, which do not count: depends=["lib", "lib.inner"] or '
         'depends="package"'
     )
-    assert 'depends=["deep", "lib", "lib.inner"]' in said[1]
+    assert 'depends=["deep", "lib", "lib.inner"]' in warnings[1]
     caplog.clear()
     version(modules({"app.py": source.replace("command()", 'command(depends=["lib", "deep"])')}))
     version(modules({"app.py": source.replace("command()", 'command(version="1")')}))

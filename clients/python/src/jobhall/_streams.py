@@ -243,13 +243,13 @@ class Ends:
                     if job.state in TERMINAL:
                         self.pending.discard(id)
                         return job
-                yield from self._hear()
+                yield from self._receive()
         except WaitTimeout:
             left = len(self.pending)
             raise WaitTimeout(f"{left} jobs have not ended within {self.timeout} s") from None
         return None
 
-    def _hear(self) -> Op[None]:
+    def _receive(self) -> Op[None]:
         event = yield from self._events.next()
         if event is None or event.name == "reset":
             self._look.extend(sorted(self.pending))

@@ -61,18 +61,18 @@ class Watch:
         self._too_silent = f"there was no output or progress for {silence_ms} ms"
         self._stop = stop
         self._timers: list[asyncio.TimerHandle] = []
-        self.heard = self._since = time.monotonic()
+        self.last_received = self._since = time.monotonic()
         self.resume()
 
     def resume(self) -> None:
-        self._since = self.heard = time.monotonic()
+        self._since = self.last_received = time.monotonic()
         if self._total is not None:
             self._timers.append(self._loop.call_later(self._total, self._stop, self._too_long))
         if self._silence is not None:
             self._timers.append(self._loop.call_later(self._silence, self._check_silence, self._silence))
 
     def _check_silence(self, limit: float) -> None:
-        left = self.heard + limit - time.monotonic()
+        left = self.last_received + limit - time.monotonic()
         if left <= 0:
             self._stop(self._too_silent)
         else:
@@ -109,7 +109,7 @@ class Port:
     def reported(self) -> None:
         """Output or progress. The cancel of a test is delivered before the job continues."""
         if self.watch is not None:
-            self.watch.heard = time.monotonic()
+            self.watch.last_received = time.monotonic()
         condition = self.hall.cancel_when
         if condition is None or self.stopped is not None or not condition(self.attempt):
             return

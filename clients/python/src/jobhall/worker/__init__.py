@@ -196,7 +196,7 @@ class Worker(Commands):
         return f"type in ({','.join(self.functions)})"
 
     def all_abilities(self) -> str:
-        """The abilities that the server is told: those of the app, and its commands."""
+        """The abilities that are sent to the server: those of the app, and its commands."""
         return ", ".join(text for text in (self.abilities, self.command_abilities()) if text)
 
     def connection(self) -> Connection:

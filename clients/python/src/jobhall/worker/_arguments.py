@@ -276,9 +276,9 @@ def _typed_dict(of: Any) -> Convert:
     hints = typing.get_type_hints(of, include_extras=True)
     steps = {name: converter(hint) for name, hint in hints.items()}
     # The class itself does not see qualifiers in annotations that are strings.
-    said = {name: get_origin(hint) for name, hint in hints.items()}
-    required = {name for name in of.__required_keys__ if said[name] is not typing.NotRequired}
-    required |= {name for name, origin in said.items() if origin is typing.Required}
+    origins = {name: get_origin(hint) for name, hint in hints.items()}
+    required = {name for name in of.__required_keys__ if origins[name] is not typing.NotRequired}
+    required |= {name for name, origin in origins.items() if origin is typing.Required}
     return lambda value, where: _fields(value, where, steps, required)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ._loop import Loop
 
-PASSING = {"no_leader", "outcome_unknown", "unavailable", "too_many_requests", "storage_full", "internal"}
+TRANSIENT = {"no_leader", "outcome_unknown", "unavailable", "too_many_requests", "storage_full", "internal"}
 AGAIN_SECONDS = 0.5
 PROGRESS_SECONDS = 0.1
 JOB_BYTES = FRAME_BYTES - 4_096
@@ -37,7 +37,7 @@ class Attempt:
     """The state of an attempt in the event loop. ``stop`` delivers a cancel into the job."""
 
     __slots__ = (
-        *("_alone", "_indicators", "_output", "_report", "_second", "_wait_lock", "accept_said", "accepted", "begun"),
+        *("_alone", "_indicators", "_output", "_report", "_second", "_wait_lock", "accept_sent", "accepted", "begun"),
         *("busy", "calls", "cancel_asked", "chunk", "chunk_len", "ended", "head", "id", "job", "lease", "loop", "lost"),
         *("record", "reported", "stop", "stuck", "task", "token", "wait"),
     )
@@ -51,7 +51,7 @@ class Attempt:
         self.head = f'"attempt":"{self.id}","lease":"{self.lease}"'
         self._output: Output | None = None
         self.stop: Callable[[], None] | None = None
-        self.begun = self.cancel_asked = self.lost = self.ended = self.stuck = self.accept_said = False
+        self.begun = self.cancel_asked = self.lost = self.ended = self.stuck = self.accept_sent = False
         self.busy = True
         """Whether it counts as a taken slot."""
         self.task: asyncio.Task[None] | None = None
@@ -114,7 +114,7 @@ class Attempt:
         offset = self.output.offset
         self.chunk_len = len(data)
         self.chunk = f'{{"log":{{{self.head},"offset":{offset},"stream":"{stream}","bytes":"{text}"}}}}'
-        self.loop.say(self.chunk)
+        self.loop.send(self.chunk)
         if self._report is not None and not self.output:
             self._send_report()
 
@@ -141,7 +141,7 @@ class Attempt:
         if self.lost:
             self.loop.forget(self)
             return
-        self.loop.say(self.reported)
+        self.loop.send(self.reported)
         if self.busy:
             # The frame that reports it also grants its slot.
             self.busy = False
@@ -167,7 +167,7 @@ class Attempt:
         found = list(indicators.values())
         for start in range(0, len(found), REPORTED_INDICATORS):
             some = encode(found[start : start + REPORTED_INDICATORS])
-            self.loop.say(f'{{"progress":{{{self.head},"indicators":{some}}}}}')
+            self.loop.send(f'{{"progress":{{{self.head},"indicators":{some}}}}}')
 
     def is_cancelled(self) -> bool:
         return self.cancel_asked or self.lost
@@ -216,13 +216,13 @@ class Attempt:
             text = f'{{"sub_job":{{{self.head},"call":{json.dumps(body["call"])},"job":{job}}}}}'
             self.calls = self.calls or deque()
             self.calls.append((text, future))
-            self.loop.say(text)
+            self.loop.send(text)
             return await future
         self._wait_lock = self._wait_lock or asyncio.Lock()
         async with self._wait_lock:
             text = f'{{"wait":{{{self.head},"jobs":{json.dumps(body)}}}}}'
             self.wait = (text, future)
-            self.loop.say(text)
+            self.loop.send(text)
             return await future
 
     def ask_sync(self, kind: str, body: Any) -> Any:
@@ -290,10 +290,10 @@ class Attempt:
         elif to == "wait" and self.wait:
             wait, self.wait = self.wait, None
             _fail(wait[1], code, detail)
-        elif code in PASSING:
+        elif code in TRANSIENT:
             text = {"log": self.chunk, "outcome": self.reported}.get(to)
             if text:
-                self.loop.later(AGAIN_SECONDS, lambda: self.loop.say(text))
+                self.loop.later(AGAIN_SECONDS, lambda: self.loop.send(text))
         elif to == "progress":
             self.output.write("stderr", f"[progress was refused: {detail}]\n".encode())
         elif to == "log":

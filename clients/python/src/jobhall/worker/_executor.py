@@ -150,8 +150,8 @@ class Executor:
         elif attempt.cancel_asked or attempt.lost:
             attempt.finish(_verdicts.cancelled())
         elif error is not None:
-            if words := _verdicts.last_words(error):
-                attempt.output.write("stderr", words.encode())
+            if message := _verdicts.final_message(error):
+                attempt.output.write("stderr", message.encode())
             attempt.finish(_verdicts.of_exception(error))
         elif attempt.job.get("external"):
             attempt.finish({"outcome": "started"})

@@ -39,7 +39,7 @@ os.register_at_fork(before=_before_fork, after_in_parent=_unblock, after_in_chil
 
 
 def begin() -> None:
-    """Says that this process runs jobs."""
+    """Marks this process as the one that runs jobs."""
     global _forked
     _forked = False
 
@@ -56,6 +56,6 @@ def end_fork() -> None:
 
 
 def handles(*numbers: signal.Signals) -> None:
-    """Says which signals have handlers of the worker: a process that a job forks has the default ones."""
+    """Records which signals have handlers of the worker: a process that a job forks has the default ones."""
     global _handled
     _handled = numbers

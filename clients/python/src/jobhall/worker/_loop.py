@@ -23,7 +23,7 @@ from ._attempt import Attempt
 from ._commands.declare import Declaring
 from ._executor import Executor
 from ._output import Capture
-from ._session import Away, Refused, Session, Term, open_session
+from ._session import Refused, Session, Term, Unreachable, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("jobhall.worker")
 START_SECONDS = 0.02
 NAME_SECONDS = 45.0
-BEAT_SECONDS = 0.5
+HEARTBEAT_SECONDS = 0.5
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -85,9 +85,9 @@ class Loop:
     def later(self, seconds: float, function: Callable[[], None]) -> None:
         self.loop.call_later(seconds, function)
 
-    def say(self, message: str) -> None:
+    def send(self, message: str) -> None:
         if self.session is not None:
-            self.session.say(message)
+            self.session.send(message)
 
     def slot_left(self) -> None:
         self.busy -= 1
@@ -104,10 +104,10 @@ class Loop:
         if session is None:
             return
         room = self.worker.slots - self.executor.lost_slots - self.busy
-        total = session.heard + (min(room, 0) if self.draining else room)
-        if session.said != total:
-            session.said = total
-            session.say(f'{{"credit":{{"total":{total}}}}}')
+        total = session.assigned + (min(room, 0) if self.draining else room)
+        if session.granted != total:
+            session.granted = total
+            session.send(f'{{"credit":{{"total":{total}}}}}')
 
     def forget(self, attempt: Attempt) -> None:
         if self.attempts.pop(attempt.id, None) is not None:
@@ -147,7 +147,7 @@ class Loop:
         with Capture():
             connecting = asyncio.create_task(self._connect_forever())
             ended = asyncio.create_task(self.done.wait())
-            self._beat()
+            self._heartbeat()
             await asyncio.wait((connecting, ended), return_when=asyncio.FIRST_COMPLETED)
             session, self.session = self.session, None
             ended.cancel()
@@ -191,8 +191,8 @@ class Loop:
                 log.warning("not connected: %s (--name, or Worker(name=...))", refused)
                 await asyncio.sleep(1)
                 continue
-            except Away as away:
-                log.warning("the server is unreachable: %s", away)
+            except Unreachable as unreachable:
+                log.warning("the server is unreachable: %s", unreachable)
             else:
                 failures, taken_since = 0, None
                 self._welcomed(session, address)
@@ -226,15 +226,15 @@ class Loop:
         self.session, self._term = session, session.term
         session.before_write = self._grant
         if self.registry is not None:
-            self.registry.beat(session.term.end())
+            self.registry.heartbeat(session.term.end())
         for name in session.welcome["lost"]:
             if name in self.attempts:
                 self.attempts[name].lose()
         for attempt in self.attempts.values():
             if attempt.begun and not attempt.ended and not attempt.lost:
-                session.say(attempt.start_message())
+                session.send(attempt.start_message())
             for message in attempt.unanswered():
-                session.say(message)
+                session.send(message)
         session.touch()
         tasks = [asyncio.create_task(step) for step in (self._read(session), session.write())]
         try:
@@ -256,10 +256,10 @@ class Loop:
                 attempt.not_understood()
         await session.socket.close()
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         """Renews the leases, detects a server that no longer answers, and stops what was not renewed in time."""
         now, term, session = self.loop.time(), self._term, self.session
-        step = BEAT_SECONDS
+        step = HEARTBEAT_SECONDS
         if term is not None:
             step = min(step, term.lease / 12)
             if term.is_over(now):
@@ -270,10 +270,10 @@ class Loop:
                 session.abort()
             elif session is not None and term.is_due(now):
                 term.asked = now
-                session.say('{"renew":{}}')
+                session.send('{"renew":{}}')
         if self.registry is not None:
-            self.registry.beat(term.end() if term is not None else 0.0)
-        self.later(step, self._beat)
+            self.registry.heartbeat(term.end() if term is not None else 0.0)
+        self.later(step, self._heartbeat)
 
     def _lose_running(self) -> None:
         """The leases may have ended. A known outcome is kept."""
@@ -284,21 +284,21 @@ class Loop:
 
     async def _read(self, session: Session) -> None:
         while True:
-            for message in await session.next():
+            for message in await session.receive():
                 for kind, body in message.items():
                     # Nearly all messages are these two.
                     if kind == "assign":
-                        session.heard += 1
+                        session.assigned += 1
                         self._take(body)
                     elif kind == "moved" and body["to"] == "outcome":
                         attempt = self.attempts.get(body["attempt"])
                         if attempt is not None:
                             self.forget(attempt)
                     else:
-                        self._hear(session, kind, body)
+                        self._handle(session, kind, body)
             session.touch()
 
-    def _hear(self, session: Session, kind: str, body: dict[str, Any]) -> None:
+    def _handle(self, session: Session, kind: str, body: dict[str, Any]) -> None:
         if kind == "renewed":
             session.term.renewed()
             return
@@ -338,8 +338,8 @@ class Loop:
         self._starts.append((self.loop.time() + START_SECONDS, attempt))
         if attempt.job.get("at_most_once"):
             attempt.accepted = self.loop.create_future()
-            attempt.accept_said = True
-            self.say(f'{{"accept":{{{attempt.head},"answer":true}}}}')
+            attempt.accept_sent = True
+            self.send(f'{{"accept":{{{attempt.head},"answer":true}}}}')
             attempt.task = self.loop.create_task(self._start_accepted(attempt))
         else:
             self.executor.start(attempt)
@@ -353,11 +353,11 @@ class Loop:
             if attempt.ended or attempt.lost:
                 continue
             if attempt.begun:
-                self.say(attempt.start_message())
+                self.send(attempt.start_message())
                 continue
-            if not attempt.accept_said:
-                attempt.accept_said = True
-                self.say(attempt.accept_message())
+            if not attempt.accept_sent:
+                attempt.accept_sent = True
+                self.send(attempt.accept_message())
             starts.append((now + START_SECONDS, attempt))
         if starts:
             self.later(max(0.0, starts[0][0] - now), self._report_starts)

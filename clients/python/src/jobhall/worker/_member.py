@@ -147,9 +147,9 @@ class _Member:
 
     def _report(self, message: dict[str, Any], value: Any, error: BaseException | None) -> None:
         report, text = self._verdict(message, value, error)
-        for stream, words in zip(self._streams, ("", _verdicts.last_words(error)), strict=True):
+        for stream, final in zip(self._streams, ("", _verdicts.final_message(error)), strict=True):
             with contextlib.suppress(Exception):
-                stream.write(words)
+                stream.write(final)
                 stream.flush()
         _processes.end_children()
         with self._lock:

@@ -131,9 +131,9 @@ class _Child:
             self._sent += 1
             # The first lets the jobs end, the second gives them up.
             self._process.send_signal(signal.SIGTERM if self._sent < 3 else signal.SIGKILL)
-        beat, lease_end = self._shared.times()
-        if self._killed is None and 0 < lease_end < now and beat + BLOCKED_SECONDS < now:
-            self._killed = f"the event loop of the worker was blocked for {now - beat:.0f} s, and its leases end"
+        heartbeat, lease_end = self._shared.times()
+        if self._killed is None and 0 < lease_end < now and heartbeat + BLOCKED_SECONDS < now:
+            self._killed = f"the event loop of the worker was blocked for {now - heartbeat:.0f} s, and its leases end"
             log.error("%s: the process is killed", self._killed)
             self._process.kill()
         if self._parent._files is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ._executor import Executor
 
 READ_BYTES = 64 * 1024
-TELL_SECONDS = 1.0
+SEND_SECONDS = 1.0
 MOST_EARLY_DEATHS = 16
 """How many processes may die before they take a job, without one that ends its job between them."""
 STARTS = 8
@@ -273,7 +273,7 @@ class Pool:
             loop.worker, loop.connection, self.started, loop.registry is not None
         )
         self._control.setblocking(False)
-        self.loop.add_reader(self._control, self._hear)
+        self.loop.add_reader(self._control, self._receive)
 
     def start(self, attempt: Attempt) -> None:
         if self._idle:
@@ -294,12 +294,12 @@ class Pool:
         for process in self._processes.values():
             if process.attempt is attempt:
                 with contextlib.suppress(OSError):
-                    self._tell({"kill": process.pid, "signal": int(number)})
+                    self._send({"kill": process.pid, "signal": int(number)})
 
-    def _tell(self, message: dict[str, int], descriptors: list[int] | None = None) -> None:
+    def _send(self, message: dict[str, int], descriptors: list[int] | None = None) -> None:
         """Sends a request to the template, which reads at once."""
         if self._control is not None:
-            self._control.settimeout(TELL_SECONDS)
+            self._control.settimeout(SEND_SECONDS)
             try:
                 socket.send_fds(self._control, [json.dumps(message).encode()], descriptors or [])
             finally:
@@ -342,7 +342,7 @@ class Pool:
                 near.append(one)
                 far.append(other)
             number = self._numbers[-1]
-            self._tell({"fork": number}, far)
+            self._send({"fork": number}, far)
             self._numbers.pop()
         except OSError:
             for descriptor in near:
@@ -354,7 +354,7 @@ class Pool:
         jobs, replies = (socket.socket(fileno=descriptor) for descriptor in near[:2])
         self._starting.append(Process(self, number, (jobs, replies), (near[2], near[3])))
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         assert self._control is not None
         try:
             packet = self._control.recv(PACKET_BYTES)
@@ -405,7 +405,7 @@ class Pool:
         if self._control is not None:
             self.loop.remove_reader(self._control)
             with contextlib.suppress(OSError):
-                self._tell({"end": 1})
+                self._send({"end": 1})
             self._control.close()
             self._control = None
             await asyncio.to_thread(_wait, self._template)

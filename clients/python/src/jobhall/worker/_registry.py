@@ -2,7 +2,7 @@
 
 The memory is an anonymous file: writing it costs no system call, and it survives every way to die::
 
-    beat, lease end, state | length, connection as JSON | record, record, ...
+    heartbeat, lease end, state | length, connection as JSON | record, record, ...
 
 A record is the attempt with its lease; it is free if its first byte is 0.
 """
@@ -68,8 +68,8 @@ class Registry:
         self._map.resize(_HEAD_BYTES + self._count * _RECORD_BYTES)
         self._free = list(range(self._count - 1, before - 1, -1))
 
-    def beat(self, lease_end: float) -> None:
-        """Says that the event loop runs, and until when its leases certainly hold."""
+    def heartbeat(self, lease_end: float) -> None:
+        """Records that the event loop runs, and until when its leases certainly hold."""
         _TIMES.pack_into(self._map, 0, time.monotonic(), lease_end)
 
     def connected(self) -> None:
@@ -99,8 +99,8 @@ class Shared:
 
     def times(self) -> tuple[float, float]:
         """When the event loop last ran, and when its leases end; zeros before the first session."""
-        beat, lease_end = _TIMES.unpack_from(self._read(_TIMES.size))
-        return beat, lease_end
+        heartbeat, lease_end = _TIMES.unpack_from(self._read(_TIMES.size))
+        return heartbeat, lease_end
 
     def state(self) -> int:
         return self._read(_STATE_AT + 1)[_STATE_AT]

@@ -41,7 +41,7 @@ class Refused(JobhallError):
         self.code = code
 
 
-class Away(JobhallError):
+class Unreachable(JobhallError):
     """The server could not be reached."""
 
 
@@ -85,17 +85,17 @@ class Session:
         self.socket = socket
         self.welcome = welcome
         self.term = Term(welcome["lease_ms"] / 1000, since)
-        self.heard = 0
-        self.said: int | None = None
+        self.assigned = 0
+        self.granted: int | None = None
         self._out: list[str] = []
         self._ready = asyncio.Event()
         self.before_write: Callable[[], None] = lambda: None
-        """Called before a frame is built, to say what depends on everything said before."""
+        """Called before a frame is built, to add what depends on all messages before it."""
 
     def touch(self) -> None:
         self._ready.set()
 
-    def say(self, message: str) -> None:
+    def send(self, message: str) -> None:
         if not self._out:
             self._ready.set()
         self._out.append(message)
@@ -118,13 +118,13 @@ class Session:
         """Ends the connection without waiting for the server."""
         self.socket.transport.abort()
 
-    async def next(self) -> list[dict[str, Any]]:
+    async def receive(self) -> list[dict[str, Any]]:
         frame = await self.socket.recv()
         messages: list[dict[str, Any]] = read_json(frame)
         return messages
 
     async def leave(self) -> None:
-        """Leaves permanently; what was said before is sent first."""
+        """Leaves permanently; the messages before it are sent first."""
         out, self._out = [*self._out, '{"leave":{}}'], []
         try:
             async with asyncio.timeout(OPEN_SECONDS):
@@ -180,9 +180,9 @@ async def open_session(connection: Connection, address: str, worker: str | None,
         code, detail = _problem(bytes(error.response.body or b""), error.response.status_code)
         if error.response.status_code in (400, 401, 403):
             raise Refused(code, detail) from None
-        raise Away(detail) from None
+        raise Unreachable(detail) from None
     except (OSError, TimeoutError, websockets.exceptions.WebSocketException) as error:
-        raise Away(f"{address}: {error or type(error).__name__}") from None
+        raise Unreachable(f"{address}: {error or type(error).__name__}") from None
     since = loop.time()
     try:
         async with asyncio.timeout(OPEN_SECONDS):
@@ -193,10 +193,10 @@ async def open_session(connection: Connection, address: str, worker: str | None,
         refused = Refused(first["refused"]["code"], first["refused"]["detail"])
     except (OSError, TimeoutError, websockets.exceptions.WebSocketException) as error:
         await socket.close()
-        raise Away(f"{address}: no answer to hello: {error}") from None
+        raise Unreachable(f"{address}: no answer to hello: {error}") from None
     except (ValueError, LookupError, TypeError):
         await socket.close()
-        raise Away(f"{address}: the answer to hello did not come from a Jobhall server") from None
+        raise Unreachable(f"{address}: the answer to hello did not come from a Jobhall server") from None
     await socket.close()
     raise refused
 

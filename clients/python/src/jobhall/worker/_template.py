@@ -102,14 +102,14 @@ class _Template:
                 packet, descriptors, _, _ = socket.recv_fds(self._control, PACKET_BYTES, 4)
                 if not packet:
                     self._end()
-                self._hear(json.loads(packet), descriptors)
+                self._handle(json.loads(packet), descriptors)
 
-    def _hear(self, message: dict[str, Any], descriptors: list[int]) -> None:
+    def _handle(self, message: dict[str, Any], descriptors: list[int]) -> None:
         if "fork" in message:
             try:
-                self._say({"pid": self._fork(message["fork"], descriptors)})
+                self._send({"pid": self._fork(message["fork"], descriptors)})
             except OSError as error:
-                self._say({"error": f"no process could be started: {error.strerror}"})
+                self._send({"error": f"no process could be started: {error.strerror}"})
             for descriptor in descriptors:
                 os.close(descriptor)
         elif "end" in message:
@@ -121,7 +121,7 @@ class _Template:
             else:
                 os.kill(message["kill"], message["signal"])
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         try:
             self._control.send(json.dumps(message).encode())
         except OSError as error:
@@ -172,7 +172,7 @@ class _Template:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)
                 _processes.kill_children(self._members)
-                self._say({"exited": pid, "status": os.waitstatus_to_exitcode(status)})
+                self._send({"exited": pid, "status": os.waitstatus_to_exitcode(status)})
 
     def _end(self) -> NoReturn:
         if self._group is not None and not self._is_dismissed:

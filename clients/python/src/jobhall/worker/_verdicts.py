@@ -157,7 +157,7 @@ def of_exception(error: BaseException) -> Report:
     return failed(type(error).__name__, trace(error), retry=retry, data={"exceptions": chain(error)})
 
 
-def last_words(error: BaseException | None) -> str:
+def final_message(error: BaseException | None) -> str:
     """What an exception adds to the log of its attempt."""
     return f"skipped: {error}\n" if isinstance(error, Skip) and str(error) else ""
 

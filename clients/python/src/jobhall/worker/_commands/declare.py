@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._core import Request, change, get
 from ..._transport import AsyncTransport
 from ...errors import ApiError, ConnectionFailed, UnexpectedAnswer
-from .._attempt import PASSING
+from .._attempt import TRANSIENT
 from .version import edited_while_loaded, warning
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ AT_ONCE = 500
 
 
 def freeze(commands: dict[str, CommandFunction], loaded_since: int | None = None) -> Path | None:
-    """Says which code the commands are, and names what they import and does not count.
+    """Determines which code the commands are, and names what they import and does not count.
 
     Returns a file that was edited after this time, while the app was loaded: then it is not known.
     """
-    told = set()
+    warned = set()
     if loaded_since is not None:
         hashed = [command for command in commands.values() if command.is_hashed and command.version]
         edited = edited_while_loaded((command.source for command in hashed), loaded_since)
@@ -44,8 +44,8 @@ def freeze(commands: dict[str, CommandFunction], loaded_since: int | None = None
         _ = command.version
         source = command.source
         modules = tuple(source.uncounted())
-        if command.is_hashed and modules and source.path is not None and (source.path, modules) not in told:
-            told.add((source.path, modules))
+        if command.is_hashed and modules and source.path is not None and (source.path, modules) not in warned:
+            warned.add((source.path, modules))
             log.warning("%s", warning(source.path, modules))
     return None
 
@@ -88,7 +88,7 @@ class Declaring:
                 some = {name: self._commands[name].declared() for name in names[start : start + AT_ONCE]}
                 await _ask(transport, change("PUT", "commands", body={"commands": some}, repeatable=True))
         except ApiError as error:
-            if error.code in PASSING:
+            if error.code in TRANSIENT:
                 log.warning("the commands are not declared yet: %s", error)
                 return False
             log.error("the server refused the commands of this worker: %s", error)

@@ -124,7 +124,7 @@ class CommandFunction(JobFunction):
         return self._source
 
     def declared(self) -> dict[str, Any]:
-        """What the server is told about it."""
+        """What is declared to the server."""
         return {"version": self.version, "command": self.declaration}
 
     def _run(self, node: dict[str, Any], ctx: Context) -> StoredValue:

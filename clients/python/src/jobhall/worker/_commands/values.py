@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ..._codecs import JSON, OCTETS, TEXT, Codec, NoForm, check_media_type, find
 from ...errors import ApiError, ConnectionFailed, JobhallError, UnexpectedAnswer
 from .._arguments import converter
-from .._attempt import PASSING
+from .._attempt import TRANSIENT
 from .._verdicts import BadArguments, Cancelled, Refusal, StoredValue, encode, text_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def fetch(access: Access, identity: str, file: BinaryIO, ctx: Context) -> str:
         try:
             return access.download(f"values/{identity}", file)
         except ApiError as error:
-            if error.code not in PASSING:
+            if error.code not in TRANSIENT:
                 raise Refusal("no_inputs", error.detail, outcome="crashed") from None
         except (ConnectionFailed, UnexpectedAnswer):
             pass

@@ -30,7 +30,7 @@ CLOCK_NS = 20_000_000
 
 
 class VersionError(ValueError):
-    """It cannot be said which code a command is."""
+    """It is not known which code a command is."""
 
 
 def check_version(version: str) -> str:
