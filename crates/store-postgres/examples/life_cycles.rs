@@ -1,7 +1,7 @@
 //! Measures how many job life cycles per second the store handles, on its own cluster: insert, claim and end in one
 //! commit per batch each, with two commits in progress.
 //!
-//! `cargo run --release -p jobhall-store-postgres --example lives -- [SECONDS]`
+//! `cargo run --release -p jobhall-store-postgres --example life_cycles -- [SECONDS]`
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
