@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 import jobhall
 
 from .conftest import Hall, wait_for
-from .workers import SOURCES, TESTS, WorkerProcess, is_alive, pids, running
+from .workers import WorkerProcess, is_alive, pids, running
 
 
 @pytest.fixture
@@ -182,21 +180,6 @@ def test_a_job_that_ends_after_its_grace_returns_its_slot(
     other.cancel()
     assert other.wait(timeout=20).state == "cancelled"
     assert worker.child() == child
-
-
-def test_no_process_outlives_a_worker_without_a_parent(own_hall: Hall, own: jobhall.Client, tmp_path: Path) -> None:
-    """``worker.run()`` in a program of the user."""
-    env = own_hall.env | own_hall.environ | {"PYTHONPATH": f"{SOURCES}:{TESTS}"}
-    command = [sys.executable, "-c", "import worker_app; worker_app.worker.run()"]
-    worker = WorkerProcess(subprocess.Popen(command, env=env), tmp_path / "none")
-    try:
-        own.submit("leave_program_process", max_attempts=1, params={"pid": str(tmp_path / "pid")})
-        program = pids(tmp_path / "pid")
-        tree = worker.tree()
-        assert program in tree
-    finally:
-        worker.stop(signal.SIGKILL)
-    wait_for(lambda: not any(is_alive(pid) for pid in tree), "the end of all processes")
 
 
 @pytest.mark.parametrize("dies", ["parent", "child", "both"])

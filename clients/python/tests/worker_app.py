@@ -16,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,39 @@ async def stubborn_async(begun: str, go: str) -> None:
             await asyncio.sleep(0.01)
         except asyncio.CancelledError:
             continue
+
+
+def never(begun: str) -> None:
+    Path(begun).touch()
+    while True:
+        try:
+            time.sleep(1)
+        except BaseException:
+            continue
+
+
+worker.job("never_thread")(never)
+
+
+@worker.job("never_executor")
+async def never_executor(begun: str) -> None:
+    await asyncio.to_thread(never, begun)
+
+
+@worker.job("never_async")
+async def never_async(begun: str) -> None:
+    """Goes on even when its coroutine is closed."""
+    Path(begun).touch()
+    while True:
+        try:
+            await asyncio.sleep(1)
+        except BaseException:
+            continue
+
+
+@worker.job("leave_thread")
+async def leave_thread(begun: str) -> None:
+    threading.Thread(target=never, args=(begun,), name="left behind").start()
 
 
 @worker.job("steps")

@@ -59,10 +59,19 @@ class WorkerProcess:
 def start_worker(
     hall: Hall, place: Path, *options: str, app: str = "worker_app:worker", directory: Path = TESTS
 ) -> WorkerProcess:
+    return start(hall, place, ["-m", "jobhall", "worker", app, *options], directory)
+
+
+def start_program(hall: Hall, place: Path) -> WorkerProcess:
+    """``worker.run()`` in a program of the user, without a parent process."""
+    return start(hall, place, [str(TESTS / "program.py")], TESTS)
+
+
+def start(hall: Hall, place: Path, arguments: list[str], directory: Path) -> WorkerProcess:
     log = place / "worker.log"
     env = hall.env | {"JOBHALL_SERVER": hall.url, "JOBHALL_TOKEN": hall.token, "PYTHONPATH": str(SOURCES)}
     env["PYTHONDONTWRITEBYTECODE"] = "1"
-    command = [sys.executable, "-m", "jobhall", "worker", app, *options]
+    command = [sys.executable, *arguments]
     with log.open("wb") as file:
         process = subprocess.Popen(command, cwd=directory, env=env, stdout=file, stderr=file)
     return WorkerProcess(process, log)

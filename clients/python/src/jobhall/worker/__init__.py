@@ -21,10 +21,13 @@ settings of a type on the server.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import inspect
+import logging
 import re
 import selectors
+import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +39,7 @@ from ._commands import Commands
 from ._context import Context, SubJob, SubJobFailed
 from ._loop import Loop
 from ._session import ssl_context
+from ._threads import DaemonExecutor
 from ._verdicts import BadArguments, Cancelled, NoRetry, Retry, Skip, Snooze
 
 if TYPE_CHECKING:
@@ -60,6 +64,7 @@ __all__ = [
     "Worker",
 ]
 
+log = logging.getLogger("jobhall.worker")
 Run = Literal["async", "thread", "process"]
 _END_SECONDS = 1.0
 MAX_SLOTS = 10_000
@@ -219,8 +224,13 @@ class Worker(Commands):
         await self.loop.run()
 
     def run(self, registry: Registry | None = None) -> None:
-        """Runs jobs until SIGTERM or SIGINT, which let the current ones end."""
+        """Runs jobs until SIGTERM or SIGINT, which let the current ones end. A second signal gives them back.
+
+        A thread of a job that never ends does not keep the process when this has returned.
+        """
         loop = asyncio.SelectorEventLoop(_Selector())
+        loop.set_default_executor(DaemonExecutor())
+        earlier = set(threading.enumerate())
         # What was loaded before the first job lives as long as the worker: collections need not visit it.
         gc.collect()
         gc.freeze()
@@ -232,10 +242,28 @@ class Worker(Commands):
             for task in rest:
                 task.cancel()
             if rest:
-                loop.run_until_complete(asyncio.wait(rest, timeout=_END_SECONDS))
+                _, left = loop.run_until_complete(asyncio.wait(rest, timeout=_END_SECONDS))
+                for task in left:
+                    _keep(task)
             asyncio.set_event_loop(None)
             loop.close()
             gc.unfreeze()
+            _warn_of_threads(earlier)
+
+
+def _keep(task: asyncio.Task[Any]) -> None:
+    """Has a coroutine that ignores its cancel never be freed: then it would run again, perhaps forever."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))
+
+
+def _warn_of_threads(earlier: set[threading.Thread]) -> None:
+    """Python waits for threads that are no daemons, as those that a coroutine starts."""
+    left = [thread.name for thread in threading.enumerate() if not thread.daemon and thread not in earlier]
+    if left:
+        text = (
+            "the worker has ended; the process ends after the threads that jobs have started, or at the next signal: %s"
+        )
+        log.warning(text, ", ".join(left))
 
 
 class _Selector(selectors.DefaultSelector):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import ctypes
 import os
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ._verdicts import Cancelled
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _raise = ctypes.pythonapi.PyThreadState_SetAsyncExc
 Done = Callable[[Any, BaseException | None], None]
 
@@ -93,3 +96,48 @@ class Threads:
             self._calls.get().run()
             with self._lock:
                 self._free += 1
+
+
+class DaemonExecutor(concurrent.futures.ThreadPoolExecutor):
+    """The threads of ``asyncio.to_thread``. The interpreter would wait for those of its own executor when it ends, also
+    for one that never ends, although the job that has started it was cancelled and reported."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._guard = threading.Lock()
+        self._idle = self._started = 0
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+        def call() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                value = fn(*args, **kwargs)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+        with self._guard:
+            starts = self._idle <= 0 and self._started < self._max_workers
+            self._started += starts
+            self._idle -= not starts
+        self._calls.put(call)
+        if starts:
+            threading.Thread(target=self._work, daemon=True, name="jobhall-executor").start()
+        return future
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+            # What an idle thread no longer uses is not kept.
+            del call
+            with self._guard:
+                self._idle += 1
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        for _ in range(self._started):
+            self._calls.put(None)
