@@ -136,6 +136,26 @@ def test_a_blocked_event_loop_is_reported(own: jobhall.Client, worker: WorkerPro
     assert own.submit("add", a=1).result(timeout=20) == 2
 
 
+def test_a_job_that_blocks_the_event_loop_is_accepted_and_runs_once(
+    own_hall: Hall, own: jobhall.Client, tmp_path: Path
+) -> None:
+    runs, go, begun = tmp_path / "runs", tmp_path / "go", tmp_path / "begun"
+    runs.touch()
+    with running(own_hall, tmp_path) as worker:
+        blocks = jobhall.spec("block_until", runs=str(runs), go=str(go))
+        waits = jobhall.spec("wait_async", begun=str(begun), ended=str(tmp_path / "ended"))
+        jobs = [own.job(one.id) for one in own.submit_many([blocks, waits])]
+        wait_for(lambda: all(job.refresh().state == "running" for job in jobs), "both reported")
+        worker.wait_text("a job blocks the event loop of the worker")
+        go.touch()
+        jobs[0].result(timeout=20)
+        worker.wait_text("the event loop of the worker runs again")
+        wait_for(begun.exists, "the job that waited for the event loop")
+        jobs[1].cancel()
+        assert jobs[1].wait(timeout=20).state == "cancelled"
+        assert runs.read_text() == "ran\n"
+
+
 @pytest.mark.parametrize("kind", ["async", "thread"])
 def test_a_job_that_never_ends_costs_its_slot_until_the_process_is_replaced(
     own: jobhall.Client, worker: WorkerProcess, tmp_path: Path, kind: str

@@ -486,6 +486,12 @@ async def block() -> None:
         time.sleep(1)
 
 
+@worker.job("block_until")
+async def block_until(runs: str, go: str) -> None:
+    Path(runs).write_text(f"{Path(runs).read_text()}ran\n")
+    wait_file(go)
+
+
 def leave_program(pid: str) -> None:
     with subprocess.Popen(["sleep", "1000"]) as program:
         Path(pid).write_text(str(program.pid))

@@ -24,6 +24,7 @@ from ._commands.declare import Declaring
 from ._executor import Executor
 from ._output import Capture
 from ._session import Refused, Session, Term, Unreachable, open_session
+from ._watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -68,6 +69,7 @@ class Loop:
         self._address = 0
         self._connected = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._watch = Watch(self)
 
     def call(self, function: Callable[[], None]) -> None:
         """Calls a function in the loop, from any thread."""
@@ -148,6 +150,7 @@ class Loop:
             connecting = asyncio.create_task(self._connect_forever())
             ended = asyncio.create_task(self.done.wait())
             self._heartbeat()
+            self._watch.start()
             await asyncio.wait((connecting, ended), return_when=asyncio.FIRST_COMPLETED)
             session, self.session = self.session, None
             ended.cancel()
@@ -155,6 +158,7 @@ class Loop:
             (refused, _) = await asyncio.gather(connecting, ended, return_exceptions=True)
             if session is not None:
                 await session.leave()
+            self._watch.stop()
             self.declaring.stop()
             await self.executor.close()
         _forks.handles()
@@ -211,7 +215,7 @@ class Loop:
                 log.warning("the token is the one of worker %s, so this worker is not %s", name, self.worker.name)
         else:
             log.info("worker %s connected again to %s", name, address)
-        self._connected = True
+        self._connected, self.name = True, name
         self.declaring.begin()
         if self.registry is not None:
             self.registry.set_connection(self.connection, name)
@@ -259,6 +263,7 @@ class Loop:
     def _heartbeat(self) -> None:
         """Renews the leases, detects a server that no longer answers, and stops what was not renewed in time."""
         now, term, session = self.loop.time(), self._term, self.session
+        self._watch.heartbeat()
         step = HEARTBEAT_SECONDS
         if term is not None:
             step = min(step, term.lease / 12)
@@ -361,6 +366,10 @@ class Loop:
             starts.append((now + START_SECONDS, attempt))
         if starts:
             self.later(max(0.0, starts[0][0] - now), self._report_starts)
+
+    def unaccepted(self) -> list[Attempt]:
+        """The attempts whose start the server does not know, the earliest first. May be called from any thread."""
+        return [one for _, one in list(self._starts) if not (one.accept_sent or one.ended or one.lost)]
 
     async def _start_accepted(self, attempt: Attempt) -> None:
         assert attempt.accepted is not None
