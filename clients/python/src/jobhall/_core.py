@@ -7,12 +7,13 @@ different transports, so that each rule is written once.
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import random
 import time
-import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode
 
@@ -254,10 +255,17 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> JobhallErro
     return ApiError.from_problem(status, problem, retry_after=float(after) if after.isdigit() else None)
 
 
+@functools.lru_cache(maxsize=256)
+def _escaped(segment: str) -> str:
+    return quote(segment, safe="")
+
+
 def path(*segments: str | int, query: Mapping[str, Any] | None = None) -> str:
     """A route below the API's prefix; segments are escaped and missing values of the query left out."""
-    text = API + "".join("/" + quote(str(segment), safe="") for segment in segments)
-    pairs = [(name, as_text(value)) for name, value in (query or {}).items() if value is not None]
+    text = API + "".join("/" + _escaped(str(segment)) for segment in segments)
+    if not query:
+        return text
+    pairs = [(name, as_text(value)) for name, value in query.items() if value is not None]
     return f"{text}?{urlencode(pairs)}" if pairs else text
 
 
@@ -298,8 +306,9 @@ def change(
 
 def with_key(request: Request, key: str | None) -> Request:
     """The same request with an idempotency key: the server executes it once, however often it is sent."""
-    headers = {**request.headers, "idempotency-key": key or uuid.uuid4().hex}
-    return replace(request, headers=headers, repeatable=True)
+    headers = {**request.headers, "idempotency-key": key or os.urandom(16).hex()}
+    # Not `dataclasses.replace`, which takes as long as the rest.
+    return Request(request.method, request.path, headers, request.body, request.timeout, True, request.meanwhile)
 
 
 class Deadline:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar, cast
 
 import httpx2
 
 from ._connection import Connection
 from ._core import Close, Core, Effect, Lost, Op, Open, Opened, Pause, Read, Reply, Send
+from ._http import CONNECT_SECONDS, Exchange, Pool, whole
 from ._tls import ssl_context
 
 T = TypeVar("T")
 _ANSWER_BYTES = 64 << 20
-_CONNECT_SECONDS = 5.0
 
 
 def _settings(connection: Connection) -> dict[str, Any]:
@@ -30,29 +30,24 @@ def _settings(connection: Connection) -> dict[str, Any]:
     }
 
 
-def _body(body: bytes, meanwhile: Callable[[], None]) -> Iterator[bytes]:
+async def _body(body: bytes, meanwhile: Callable[[], None]) -> AsyncIterator[bytes]:
     """A body that says when it was sent."""
     yield body
     meanwhile()
 
 
-async def _async_body(body: bytes, meanwhile: Callable[[], None]) -> AsyncIterator[bytes]:
-    yield body
-    meanwhile()
-
-
-def _arguments(core: Core, effect: Send | Open, body: Callable[..., Any]) -> dict[str, Any]:
+def _arguments(core: Core, effect: Send | Open) -> dict[str, Any]:
     request = effect.request
-    headers, content = {**core.base_headers, **request.headers}, request.body
+    headers, content = {**core.base_headers, **request.headers}, cast("Any", request.body)
     if content is not None and request.meanwhile is not None:
         headers["content-length"] = str(len(content))
-        content = body(content, request.meanwhile)
+        content = _body(content, request.meanwhile)
     return {
         "method": request.method,
         "url": effect.address + request.path,
         "headers": headers,
         "content": content,
-        "timeout": httpx2.Timeout(request.timeout, connect=_CONNECT_SECONDS),
+        "timeout": httpx2.Timeout(request.timeout, connect=CONNECT_SECONDS),
     }
 
 
@@ -72,7 +67,8 @@ class SyncTransport:
 
     def __init__(self, connection: Connection) -> None:
         self.core = Core(connection.addresses, connection.token)
-        self._http = httpx2.Client(**_settings(connection))
+        uses_tls = any(address.startswith("https") for address in connection.addresses)
+        self._pool = Pool(ssl_context(connection) if uses_tls else None, self.core.base_headers)
 
     def run(self, op: Op[T]) -> T:
         """Runs an operation to its end."""
@@ -83,8 +79,6 @@ class SyncTransport:
                     result = self._perform(effect)
                 except Lost as lost:
                     effect = op.throw(lost)
-                except httpx2.TransportError as error:
-                    effect = op.throw(_lost(error))
                 else:
                     effect = op.send(result)
         except StopIteration as end:
@@ -93,31 +87,28 @@ class SyncTransport:
     def _perform(self, effect: Effect) -> Any:
         match effect:
             case Send():
-                opened = self._open(effect)
-                pieces, size = [], 0
-                try:
-                    for piece in opened.handle[1]:
-                        pieces.append(piece)
-                        _too_long(size := size + len(piece))
-                finally:
-                    opened.handle[0].close()
-                return Reply(opened.status, opened.headers, b"".join(pieces))
+                return whole(self._open(effect), _ANSWER_BYTES)
             case Open():
-                return self._open(effect)
+                exchange = self._open(effect)
+                return Opened(exchange.status, exchange.headers, exchange)
             case Read(handle):
-                return next(handle[1], b"")
+                return handle.read()
             case Close(handle):
-                handle[0].close()
+                handle.close()
             case Pause(seconds):
                 time.sleep(seconds)
         return None
 
-    def _open(self, effect: Send | Open) -> Opened:
-        response = self._http.send(self._http.build_request(**_arguments(self.core, effect, _body)), stream=True)
-        return Opened(response.status_code, response.headers, (response, response.iter_raw()))
+    def _open(self, effect: Send | Open) -> Exchange:
+        request = effect.request
+        return self._pool.send(
+            *(effect.address, request.method, request.path, request.headers, request.body),
+            timeout=request.timeout,
+            meanwhile=request.meanwhile,
+        )
 
     def close(self) -> None:
-        self._http.close()
+        self._pool.close()
 
 
 class AsyncTransport:
@@ -166,7 +157,7 @@ class AsyncTransport:
         return None
 
     async def _open(self, effect: Send | Open) -> Opened:
-        request = self._http.build_request(**_arguments(self.core, effect, _async_body))
+        request = self._http.build_request(**_arguments(self.core, effect))
         response = await self._http.send(request, stream=True)
         return Opened(response.status_code, response.headers, (response, response.aiter_raw()))
 
