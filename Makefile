@@ -95,9 +95,7 @@ bench-python: python-venv ## The Python client and worker against Celery and RQ 
 	@for peer in 'redis[hiredis]' rq celery; do \
 		target/python/bin/pip install --quiet "$$peer" || echo "$$peer cannot be installed" >&2; \
 	done
-	@failed=; for measurement in bench/python/client_*.py bench/python/worker_*.py; do \
-		JOBHALL_BIN=target/release/jobhall PYTHONPATH=clients/python/src target/python/bin/python $$measurement || failed=1; \
-	done; test -z "$$failed"
+	JOBHALL_BIN=target/release/jobhall target/python/bin/python bench/run-python
 
 .PHONY: bench-compare
 bench-compare: ## CPU per life and wall time of the working tree against a commit: make bench-compare BASE=HEAD~1 TURNS=7

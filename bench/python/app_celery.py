@@ -23,6 +23,7 @@ app.conf.update(
     worker_redirect_stdouts=False,
     broker_connection_retry_on_startup=True,
     broker_pool_limit=4,
+    broker_transport_options={"ack_emulation": os.environ.get("BENCH_KEEPS", "1") == "1"},
 )
 noop = app.task(name="noop", ignore_result=True)(jobs.noop)
 stamp = app.task(name="stamp", ignore_result=True)(jobs.stamp)

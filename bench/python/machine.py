@@ -141,20 +141,25 @@ class Machine:
             now - before for now, before in zip(self._ticks(), self._before, strict=True)
         )
         total = user + nice + system + idle + wait + irq + soft + steal
-        return f"steal {100 * steal / max(total, 1):.1f} %, idle {100 * (idle + wait) / max(total, 1):.0f} %"
+        shares = f"steal {100 * steal / max(total, 1):.1f} %, idle {100 * (idle + wait) / max(total, 1):.0f} %"
+        return f"{shares}, load {os.getloadavg()[0]:.1f}"
 
 
 def shown(values: Sequence[float], form: str = ".0f") -> str:
     return "[" + ", ".join(format(value, form) for value in values) + "]"
 
 
-def table(title: str, found: Mapping[str, Sequence[float]], unit: str = "jobs/s") -> dict[str, float]:
-    """Prints the median of each row, and returns them."""
+def table(title: str, found: Mapping[str, Sequence[float]]) -> None:
+    """Prints the median of each row."""
     print(title)
-    medians = {name: statistics.median(values) for name, values in found.items() if values}
-    for name, median in medians.items():
-        print(f"  {name:28} {median:10.0f} {unit}   {shown(found[name])}")
-    return medians
+    for name, values in found.items():
+        if values:
+            print(f"  {name:34} {statistics.median(values):8.0f} jobs/s   {shown(values)}")
+
+
+def ratio(found: Mapping[str, Sequence[float]], one: str, other: str) -> float:
+    """The median of the ratios of the runs of each turn, which are neighbours in time."""
+    return statistics.median(a / b for a, b in zip(found[one], found[other], strict=True))
 
 
 class Goals:

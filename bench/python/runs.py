@@ -84,12 +84,13 @@ class Runs:
         until(lambda: self.hall.succeeded() >= goal, "the jobs of the Rust worker")
         return float(json.loads(ran.stdout)["lives_per_second"])
 
-    def celery(self, count: int, pool: str, concurrency: int, prefetch: int = 512) -> float:
+    def celery(self, count: int, pool: str, concurrency: int, prefetch: int = 512, *, keeps: bool = True) -> float:
+        """``keeps`` says that Redis keeps what a worker has prefetched until it acknowledges that."""
         assert self.redis is not None
         self._fill_celery(count)
         marks = self.marks()
         command = [sys.executable, "app_celery.py", pool, str(concurrency)]
-        worker = self.start(marks, command, BENCH_PREFETCH=str(prefetch))
+        worker = self.start(marks, command, BENCH_PREFETCH=str(prefetch), BENCH_KEEPS=str(int(keeps)))
         try:
             return observe(worker, marks, count, lambda: True)
         finally:

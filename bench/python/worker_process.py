@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from machine import DURABILITY, Goals, Machine, default_binary, missing, servers, table
+from machine import DURABILITY, Goals, Machine, default_binary, missing, ratio, servers, table
 from runs import Runs
 
 
@@ -38,10 +38,10 @@ def main() -> None:
             found["jobhall process"].append(runs.jobhall(asked.jobs, "process", asked.slots, processes))
             if why is None:
                 found["celery prefork"].append(runs.celery(asked.peer_jobs, "prefork", processes, prefetch))
-    medians = table(f"jobs in {processes} processes, median of {asked.turns} ({machine}):", found)
+    table(f"jobs in {processes} processes, median of {asked.turns} ({machine}):", found)
     print(DURABILITY)
     if why is None:
-        goals.at_least("jobhall process / celery prefork", medians["jobhall process"] / medians["celery prefork"], 3)
+        goals.at_least("jobhall process / celery prefork", ratio(found, "jobhall process", "celery prefork"), 3)
     else:
         goals.not_proven("celery", why)
     goals.end()
