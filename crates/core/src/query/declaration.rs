@@ -146,7 +146,7 @@ impl Declaration {
         let named = |(field, why): Wrong| DeclarationError { command: self.name.to_string(), field, why };
         check_bounds(&self).map_err(named)?;
         check_parameters(&self.args).map_err(named)?;
-        check_run(&self).map_err(named)?;
+        check_lines(&self).map_err(named)?;
         check_formats(&self).map_err(named)?;
         for parameter in &mut self.args {
             let normal = parameter.default.as_ref().and_then(|text| parameter.normalise(text).ok());
@@ -173,6 +173,13 @@ impl Declaration {
         }
         line.extend(appended.into_iter().cloned());
         line
+    }
+
+    /// The command line of the check for these arguments; empty if there is no check. Nothing is appended.
+    #[must_use]
+    pub fn check_line(&self, arguments: &[String]) -> Vec<String> {
+        let words = self.check.iter().flat_map(|check| &check.run);
+        words.map(|word| self.filled(word, arguments)).collect()
     }
 
     fn filled(&self, word: &str, arguments: &[String]) -> String {
@@ -294,13 +301,30 @@ fn check_default(parameter: &Parameter) -> Result<(), String> {
     if normal.contains('\0') { Err("contains a NUL".to_owned()) } else { Ok(()) }
 }
 
-fn check_run(declaration: &Declaration) -> Result<(), Wrong> {
-    let names: Vec<&str> = declaration.args.iter().map(|parameter| parameter.name.as_str()).collect();
-    if declaration.run.first().is_some_and(String::is_empty) {
-        return wrong("run", "names no program");
+/// The command lines, of the steps and of the check.
+fn check_lines(declaration: &Declaration) -> Result<(), Wrong> {
+    check_line("run", &declaration.run, &declaration.args)?;
+    let Some(check) = &declaration.check else { return Ok(()) };
+    check_line("check", &check.run, &declaration.args)?;
+    for (at, word) in check.run.iter().enumerate() {
+        let link = |parameter: &&Parameter| {
+            parameter.kind == ParameterType::Link && place(word) == Some(&parameter.name)
+        };
+        if let Some(link) = declaration.args.iter().find(link) {
+            let why = format!("{{{}}} is a link, whose value a check does not have", link.name);
+            return wrong(&format!("check[{at}]"), why);
+        }
     }
-    for (at, word) in declaration.run.iter().enumerate() {
-        let field = format!("run[{at}]");
+    Ok(())
+}
+
+fn check_line(line: &str, words: &[String], args: &[Parameter]) -> Result<(), Wrong> {
+    let names: Vec<&str> = args.iter().map(|parameter| parameter.name.as_str()).collect();
+    if words.first().is_some_and(String::is_empty) {
+        return wrong(line, "names no program");
+    }
+    for (at, word) in words.iter().enumerate() {
+        let field = format!("{line}[{at}]");
         let Some(name) = place(word) else {
             match names.iter().find(|name| word.contains(&format!("{{{name}}}"))) {
                 None => continue,
@@ -326,7 +350,7 @@ fn check_run(declaration: &Declaration) -> Result<(), Wrong> {
         if at == 0 {
             return wrong(&field, format!("{{{name}}} would let a URL choose the program"));
         }
-        if is_code(&declaration.run, at) {
+        if is_code(words, at) {
             let why = format!(
                 "{{{name}}} would be run as code; write the code to a file and pass {{{name}}} to it"
             );

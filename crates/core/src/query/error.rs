@@ -65,6 +65,9 @@ pub enum QueryErrorKind {
     NotSerialisable { command: String },
     ValueStays { command: String, consumer: String },
     MainElsewhere { command: String },
+    InRecipe { key: String, kind: Box<QueryErrorKind> },
+    RecipeCycle { keys: Vec<String> },
+    RecipesTooDeep,
 }
 
 impl QueryErrorKind {
@@ -73,7 +76,9 @@ impl QueryErrorKind {
     pub fn code(&self) -> &'static str {
         match self {
             QueryErrorKind::TooLong { .. } => "query_too_long",
-            QueryErrorKind::TooManySteps | QueryErrorKind::TooDeep => "query_too_large",
+            QueryErrorKind::TooManySteps | QueryErrorKind::TooDeep | QueryErrorKind::RecipesTooDeep => {
+                "query_too_large"
+            }
             QueryErrorKind::UnknownCommand { .. } => "unknown_command",
             QueryErrorKind::TooManyArguments { .. }
             | QueryErrorKind::MissingArgument { .. }
@@ -83,6 +88,8 @@ impl QueryErrorKind {
             | QueryErrorKind::DashNotAllowed { .. } => "wrong_argument",
             QueryErrorKind::MainElsewhere { .. } => "wrong_place",
             QueryErrorKind::UnknownSource { .. } => "unknown_source",
+            QueryErrorKind::RecipeCycle { .. } => "recipe_cycle",
+            QueryErrorKind::InRecipe { kind, .. } => kind.code(),
             QueryErrorKind::FormatNotOffered { .. } => "format_not_offered",
             QueryErrorKind::NotSerialisable { .. } | QueryErrorKind::ValueStays { .. } => "not_serialisable",
             _ => "query_syntax",
@@ -178,6 +185,13 @@ impl fmt::Display for QueryErrorKind {
             ),
             Kind::MainElsewhere { command } => {
                 write!(f, "{command} runs on the main worker only, so no other worker can be designated")
+            }
+            Kind::InRecipe { key, kind } => write!(f, "in the recipe of {key:?}: {kind}"),
+            Kind::RecipeCycle { keys } => {
+                write!(f, "these recipes need each other, so none can be made: {}", keys.join(" -> "))
+            }
+            Kind::RecipesTooDeep => {
+                write!(f, "recipes are nested deeper than the limit of {}", super::RECIPE_DEPTH_MAX)
             }
         }
     }

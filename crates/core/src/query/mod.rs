@@ -25,7 +25,7 @@
 //! the identity is what values are stored under.
 //!
 //! ```text
-//! text ── parse ──▶ Query ── plan (declarations, digests of sources) ──▶ nodes, each with an identity and a place
+//! text ── parse ──▶ Query ── plan (declarations, facts) ──▶ nodes, each with an identity and a place
 //! ```
 //!
 //! This module makes the bytes of which an identity is the hash; it does not hash ([`Hasher`]).
@@ -35,6 +35,7 @@ mod content;
 mod declaration;
 mod error;
 mod expiry;
+mod facts;
 mod identity;
 mod mode;
 mod nearest;
@@ -56,18 +57,22 @@ pub use declaration::{
 };
 pub use error::{QueryError, QueryErrorKind};
 pub use expiry::Expiry;
+pub use facts::Facts;
 pub use identity::{
     Hasher, IDENTITY_CHARS, Identity, SourceDigest, SourceDigestError, VERSION_BYTES_MAX, Version,
 };
 pub use mode::{Kept, Modes, Place, Ruling, rule};
 pub use nearest::nearest;
 pub use params::{
-    Argument as ArgumentParam, INLINE_VALUE_BYTES, NodeParams, Place as InputPlace, SourceParam, StepParams,
-    StoredValue,
+    Argument as ArgumentParam, CheckParam, INLINE_VALUE_BYTES, NodeParams, Place as InputPlace, SourceParam,
+    StepParams, StoredValue,
 };
 pub use parse::{COMMAND_CHARS_MAX, CommandName, SourceKey, TEXT_BYTES_MAX, URL_BYTES_MAX};
 pub use pipe::{Pipe, PipeHead, is_pipe};
-pub use plan::{Commands, Declared, Input, Node, Plan, PlannedStep, Sources, StepInput, identify, plan};
+pub use plan::{
+    Commands, Declared, Input, Node, Plan, PlannedCheck, PlannedStep, RECIPE_DEPTH_MAX, StepCheck, StepInput,
+    identify, plan,
+};
 pub use span::Span;
 
 use crate::name::WorkerName;

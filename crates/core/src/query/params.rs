@@ -3,9 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::arguments::is_false;
 use super::declaration::text_form;
-use super::{CommandName, Identity, Input, Node, SourceDigest, SourceKey, StepInput, Typed, Version};
+use super::{
+    CommandName, Expiry, Identity, Input, Node, PlannedCheck, SourceDigest, SourceKey, StepCheck, StepInput,
+    Typed, Version,
+};
 use crate::json::base64;
+use crate::time::Time;
 
 text_form!(Identity, str::parse::<Identity>);
 text_form!(SourceDigest, str::parse::<SourceDigest>);
@@ -25,6 +30,12 @@ pub struct NodeParams {
     /// The stored data that the steps receive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceParam>,
+    /// When the first of the values that the steps receive expires, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs_expire_at: Option<i64>,
+    /// Whether the check of the only step is run, and not the step.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub check: bool,
 }
 
 /// Stored data that a step receives: the bytes that the key named when the query was planned.
@@ -49,6 +60,21 @@ pub struct StepParams {
     pub input: Option<Place>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
+    /// What the check of the command has answered when the query was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckParam>,
+    /// The rule for the end of the value's freshness.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Expiry>,
+}
+
+/// A check with its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckParam {
+    pub identity: Identity,
+    /// The digest of what it wrote.
+    pub answer: SourceDigest,
 }
 
 /// An argument of a step.
@@ -102,6 +128,10 @@ impl NodeParams {
             arguments: step.arguments.iter().map(argument).collect(),
             input: step.input.as_ref().map(|input| place(node, input)),
             format: step.format.clone(),
+            check: step
+                .check
+                .and_then(|StepCheck { identity, answer }| Some(CheckParam { identity, answer: answer? })),
+            expires: step.declared.declaration.expires.clone(),
         });
         let sources = node.inputs.iter().filter_map(|input| match input {
             Input::Source(key, digest) => Some(SourceParam { key: key.clone(), digest: *digest }),
@@ -113,7 +143,40 @@ impl NodeParams {
             steps: steps.collect(),
             inputs,
             sources: sources.collect(),
+            inputs_expire_at: None,
+            check: false,
         }
+    }
+
+    /// The params of a job that runs the check of a step.
+    #[must_use]
+    pub fn of_check(check: &PlannedCheck) -> NodeParams {
+        let step = StepParams {
+            command: check.declared.declaration.name.clone(),
+            version: check.declared.version.clone(),
+            arguments: check.arguments.iter().cloned().map(Argument::Text).collect(),
+            input: None,
+            format: None,
+            check: None,
+            expires: None,
+        };
+        NodeParams {
+            query: check.text.clone(),
+            identity: check.identity,
+            steps: vec![step],
+            inputs: Vec::new(),
+            sources: Vec::new(),
+            inputs_expire_at: None,
+            check: true,
+        }
+    }
+
+    /// When a value that was made at this time expires: the first of the terms of its steps and of what they received.
+    #[must_use]
+    pub fn expires_at(&self, made: Time) -> Option<Time> {
+        let own = self.steps.iter().filter_map(|step| step.expires.as_ref()).map(|expiry| expiry.at(made));
+        let inputs = self.inputs_expire_at.and_then(|ms| Time::from_ms(ms).ok());
+        own.chain(inputs).min()
     }
 }
 

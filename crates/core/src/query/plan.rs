@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! domain · queue · digest of the source, or nothing ·
-//!     for each step: command, version, designated worker, each argument that counts (its name with its text, or with
-//!     the identity of its link) ·
+//!     for each step: command, version, designated worker, what its check answered, each argument that counts (its name
+//!     with its text, or with the identity of its link) ·
 //! format
 //! ```
 //!
@@ -25,15 +25,21 @@ use super::error::{QueryError, QueryErrorKind as Kind};
 use super::nearest::nearest;
 use super::text::escape_argument;
 use super::{
-    CommandName, Declaration, FileName, Given, Hasher, Identity, Kept, Link, Place, Query, Ruling, Source,
-    SourceDigest, SourceKey, Span, Step, Typed, Version, rule,
+    CommandName, Declaration, Facts, FileName, Given, Hasher, Identity, Kept, Link, Place, Query, Ruling,
+    STEPS_MAX, SourceDigest, SourceKey, Span, Step, Typed, Version, rule,
 };
 use crate::name::QueueName;
 
+mod checks;
 mod identify;
 mod nodes;
+mod recipes;
 
+pub use checks::{PlannedCheck, StepCheck};
 pub use identify::identify;
+pub use recipes::RECIPE_DEPTH_MAX;
+
+use checks::{check_of, write_check};
 
 /// Changes if the transcript does, so that an old value never answers for a new meaning.
 const DOMAIN: &[u8] = b"jobhall.query.1";
@@ -47,9 +53,6 @@ pub struct Declared {
 
 /// The commands that a query may use.
 pub type Commands = BTreeMap<CommandName, Arc<Declared>>;
-
-/// Finds the digest of stored data.
-pub type Sources<'a> = &'a dyn Fn(&SourceKey) -> Option<SourceDigest>;
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +82,8 @@ pub struct PlannedStep {
     /// None for a step that begins with nothing.
     pub input: Option<StepInput>,
     pub format: Option<String>,
-    /// Where it stands in the text that was planned.
+    pub check: Option<StepCheck>,
+    /// Where it stands in the text that was planned; that of its key for a step of a recipe.
     pub span: Span,
 }
 
@@ -105,6 +109,9 @@ pub struct Plan {
     /// What has the value of the query.
     pub value: Input,
     pub file: Option<FileName>,
+    pub checks: Vec<PlannedCheck>,
+    /// What has the values of the recipes that are used, by key.
+    pub recipes: Vec<(SourceKey, Input)>,
 }
 
 /// Plans a query. `hasher` has seen nothing yet; `queue` separates the values of one set of users from others.
@@ -116,17 +123,22 @@ pub fn plan<D: Hasher>(
     mut hasher: D,
     queue: &QueueName,
     commands: &Commands,
-    sources: Sources<'_>,
+    facts: &dyn Facts,
 ) -> Result<Plan, QueryError> {
     begin(&mut hasher, queue);
-    let mut planner = Planner { commands, sources, empty: hasher, steps: Vec::new(), known: BTreeMap::new() };
+    let mut planner = Planner::new(commands, facts, hasher);
     let start = planner.start(query.source.as_ref())?;
     let end = planner.chain(query, start)?;
     let Some(value) = end.value else { return Err(QueryError::new(Span::default(), Kind::Empty)) };
     if let From::Step(last) = value {
         planner.check_leaves(last)?;
     }
-    nodes::group(&planner.steps, &value, query.file.clone())
+    let mut recipes = Vec::new();
+    for (key, chain) in planner.recipes {
+        recipes.extend(chain.value.map(|value| (key, value)));
+    }
+    let plan = nodes::group(&planner.steps, &value, &recipes, query.file.clone())?;
+    Ok(Plan { checks: planner.checks, ..plan })
 }
 
 /// Where a value comes from, before steps are grouped to nodes.
@@ -144,6 +156,7 @@ struct Found {
     arguments: Vec<Typed<From>>,
     input: Option<From>,
     format: Option<String>,
+    check: Option<StepCheck>,
     ruling: Ruling,
     span: Span,
     text: String,
@@ -178,25 +191,40 @@ struct Chain<D> {
 
 struct Planner<'a, D> {
     commands: &'a Commands,
-    sources: Sources<'a>,
+    facts: &'a dyn Facts,
     /// The hasher of a chain that begins.
     empty: D,
     steps: Vec<Found>,
     known: BTreeMap<Identity, usize>,
+    checks: Vec<PlannedCheck>,
+    /// The recipes that were planned.
+    recipes: BTreeMap<SourceKey, Chain<D>>,
+    /// The recipes that are being planned, the outermost first.
+    making: Vec<SourceKey>,
+    /// How many links and recipes are being planned.
+    depth: usize,
+    /// Where the key of the outermost of these recipes stands.
+    span: Option<Span>,
+}
+
+impl<'a, D: Hasher> Planner<'a, D> {
+    fn new(commands: &'a Commands, facts: &'a dyn Facts, empty: D) -> Planner<'a, D> {
+        Planner {
+            commands,
+            facts,
+            empty,
+            steps: Vec::new(),
+            known: BTreeMap::new(),
+            checks: Vec::new(),
+            recipes: BTreeMap::new(),
+            making: Vec::new(),
+            depth: 0,
+            span: None,
+        }
+    }
 }
 
 impl<D: Hasher> Planner<'_, D> {
-    fn start(&self, source: Option<&Source>) -> Result<Chain<D>, QueryError> {
-        let mut hasher = self.empty.clone();
-        let digest = source.map(|source| digest(self.sources, source)).transpose()?;
-        write_source(&mut hasher, digest);
-        let (Some(source), Some(digest)) = (source, digest) else {
-            return Ok(Chain { hasher, value: None, text: String::new() });
-        };
-        let alone = Query { source: Some(source.clone()), ..Query::default() };
-        Ok(Chain { hasher, value: Some(From::Source(source.key.clone(), digest)), text: alone.text() })
-    }
-
     fn chain(&mut self, query: &Query, mut chain: Chain<D>) -> Result<Chain<D>, QueryError> {
         for (at, step) in query.steps.iter().enumerate() {
             let file = query.file.as_ref().filter(|_| at + 1 == query.steps.len());
@@ -218,16 +246,22 @@ impl<D: Hasher> Planner<'_, D> {
         let before = chain.clone();
         let mut links = Vec::new();
         let arguments = resolve(&declared.declaration, step, |link| {
-            let end = self.link(link, &before)?;
+            let end = self.link(link, &before, step.span)?;
             links.push(end.hasher.identity());
             end.value.ok_or_else(|| QueryError::new(step.span, Kind::EmptyLink))
         })?;
-        write_step(&mut chain.hasher, &declared, step, &arguments, &links);
+        let place = rule(declared.declaration.modes, false, step.on.as_ref()).place;
+        let check = check_of(&self.empty, self.facts, &declared, step, &arguments, &place);
+        write_step(&mut chain.hasher, &declared, step, check.as_ref(), &arguments, &links);
         let format = file.map(|file| format(&declared.declaration, file)).transpose()?.flatten();
         write_format(&mut chain.hasher, format.as_deref());
         append_text(step, &mut chain.text);
         let identity = chain.hasher.identity();
         let input = before.value;
+        let check = check.map(|check| self.checked(check));
+        if self.steps.len() >= STEPS_MAX && !self.known.contains_key(&identity) {
+            return Err(QueryError::new(step.span, Kind::TooManySteps));
+        }
         let found = self.known.get(&identity).copied().unwrap_or_else(|| {
             let feeds = input.iter().chain(arguments.iter().filter_map(|argument| match argument {
                 Typed::Link(from) => Some(from),
@@ -235,8 +269,18 @@ impl<D: Hasher> Planner<'_, D> {
             }));
             let volatile = feeds.into_iter().any(|from| self.is_volatile(from));
             let ruling = rule(declared.declaration.modes, volatile, step.on.as_ref());
-            let (text, span) = (chain.text.clone(), step.span);
-            self.steps.push(Found { identity, declared, arguments, input, format, ruling, span, text });
+            let (text, span) = (chain.text.clone(), self.span.unwrap_or(step.span));
+            self.steps.push(Found {
+                identity,
+                declared,
+                arguments,
+                input,
+                format,
+                check,
+                ruling,
+                span,
+                text,
+            });
             self.known.insert(identity, self.steps.len() - 1);
             self.steps.len() - 1
         });
@@ -249,9 +293,21 @@ impl<D: Hasher> Planner<'_, D> {
         matches!(from, From::Step(step) if self.steps[*step].ruling.volatile)
     }
 
-    fn link(&mut self, link: &Link, input: &Chain<D>) -> Result<Chain<D>, QueryError> {
-        let start = if link.absolute { self.start(link.query.source.as_ref())? } else { input.clone() };
-        self.chain(&link.query, start)
+    fn link(&mut self, link: &Link, input: &Chain<D>, span: Span) -> Result<Chain<D>, QueryError> {
+        self.nested(span, |planner| {
+            let start =
+                if link.absolute { planner.start(link.query.source.as_ref())? } else { input.clone() };
+            planner.chain(&link.query, start)
+        })
+    }
+
+    /// The check of a step. The plan has each check once.
+    fn checked(&mut self, check: PlannedCheck) -> StepCheck {
+        let of_step = StepCheck { identity: check.identity, answer: check.answer };
+        if self.checks.iter().all(|known| known.identity != check.identity) {
+            self.checks.push(check);
+        }
+        of_step
     }
 
     fn check_leaves(&self, last: usize) -> Result<(), QueryError> {
@@ -269,14 +325,6 @@ impl<D: Hasher> Planner<'_, D> {
         let name = name.to_owned();
         QueryError::new(step.span, Kind::UnknownCommand { name, nearest, file })
     }
-}
-
-/// The digest of the data of a source.
-fn digest(sources: Sources<'_>, source: &Source) -> Result<SourceDigest, QueryError> {
-    sources(&source.key).ok_or_else(|| {
-        let key = source.key.to_string();
-        QueryError::new(source.span, Kind::UnknownSource { key, nearest: Vec::new() })
-    })
 }
 
 /// A command of the main worker cannot run on a designated one.
@@ -349,6 +397,7 @@ fn write_step<D: Hasher, L>(
     hasher: &mut D,
     declared: &Declared,
     step: &Step,
+    check: Option<&PlannedCheck>,
     arguments: &[Typed<L>],
     links: &[Identity],
 ) {
@@ -362,6 +411,7 @@ fn write_step<D: Hasher, L>(
         }
         None => hasher.update(&[0]),
     }
+    write_check(hasher, check);
     let mut links = links.iter();
     for (parameter, argument) in declared.declaration.args.iter().zip(arguments) {
         let link = if matches!(argument, Typed::Link(_)) { links.next() } else { None };

@@ -1,5 +1,6 @@
 //! Tests of queries: what holds for all of them, and tables of single cases.
 
+mod checks;
 mod contents;
 mod declarations;
 mod errors;
@@ -10,6 +11,7 @@ mod meaning;
 mod modes;
 mod pipes;
 mod plans;
+mod recipes;
 mod trees;
 mod values;
 

@@ -3,12 +3,17 @@
 use std::collections::BTreeSet;
 
 use super::super::error::{QueryError, QueryErrorKind as Kind};
-use super::super::{FileName, Input, Kept, Node, Plan, PlannedStep, StepInput, Typed};
+use super::super::{FileName, Input, Kept, Node, Plan, PlannedStep, SourceKey, StepInput, Typed};
 use super::{Found, From};
 
 /// Groups the steps. Each comes after those that it depends on, so the last step of a group has the highest number,
 /// and is the only one whose value leaves the group.
-pub(super) fn group(steps: &[Found], value: &From, file: Option<FileName>) -> Result<Plan, QueryError> {
+pub(super) fn group(
+    steps: &[Found],
+    value: &From,
+    recipes: &[(SourceKey, From)],
+    file: Option<FileName>,
+) -> Result<Plan, QueryError> {
     let carriers = carriers(steps, value)?;
     let mut node_of = vec![None; steps.len()];
     let mut nodes: Vec<Node> = Vec::new();
@@ -24,7 +29,13 @@ pub(super) fn group(steps: &[Found], value: &From, file: Option<FileName>) -> Re
         From::Source(key, digest) => Input::Source(key.clone(), *digest),
         From::Step(step) => Input::Node(node_of[*step].unwrap_or_default()),
     };
-    Ok(Plan { nodes, value, file })
+    // The value of a recipe may be carried, and then has no node of its own.
+    let made = |from: &From| match from {
+        From::Source(key, digest) => Some(Input::Source(key.clone(), *digest)),
+        From::Step(step) => node_of[*step].map(Input::Node),
+    };
+    let recipes = recipes.iter().filter_map(|(key, from)| Some((key.clone(), made(from)?))).collect();
+    Ok(Plan { nodes, value, file, checks: Vec::new(), recipes })
 }
 
 /// For each step the last step of the node that it runs in.
@@ -98,6 +109,7 @@ fn planned(
         arguments,
         input,
         format: step.format.clone(),
+        check: step.check,
         span: step.span,
     }
 }
