@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     artifact, audit, cache, call, completions, config, doctor, events, group, help, input, job, key, man,
-    move_up, nodes, progress, query, queue, retention, run, schedule, server, slot, source, stats, token,
-    types, up, worker, worker_list,
+    move_up, nodes, progress, query, queue, recipe, retention, run, schedule, server, slot, source, stats,
+    token, types, up, worker, worker_list,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
@@ -131,6 +131,9 @@ pub enum Command {
     /// Store data that queries begin with
     #[command(subcommand)]
     Source(source::SourceCommand),
+    /// Bind keys to queries, and make their values
+    #[command(subcommand)]
+    Recipe(recipe::RecipeCommand),
     /// Show, pin and remove the stored values of queries
     #[command(subcommand)]
     Cache(cache::CacheCommand),

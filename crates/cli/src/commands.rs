@@ -22,6 +22,7 @@ pub mod nodes;
 pub mod progress;
 pub mod query;
 pub mod queue;
+pub mod recipe;
 pub mod retention;
 pub mod run;
 pub mod schedule;
@@ -65,6 +66,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Artifact(command) => artifact::run(&context, &command).await,
         Command::Query(args) => query::run(&context, &args).await,
         Command::Source(command) => source::run(&context, &command).await,
+        Command::Recipe(command) => recipe::run(&context, &command).await,
         Command::Cache(command) => cache::run(&context, &command).await,
         Command::Queue(command) => queue::run(&context, &command).await,
         Command::Stats(args) | Command::Status(args) => stats::run(&context, &args).await,

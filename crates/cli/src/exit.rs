@@ -104,6 +104,7 @@ impl Exit {
                 | Code::UnknownCommand
                 | Code::WrongArgument
                 | Code::WrongPlace
+                | Code::RecipeCycle
                 | Code::UnknownSource
                 | Code::FormatNotOffered
                 | Code::NotSerialisable => Exit::Usage,

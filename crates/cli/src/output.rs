@@ -120,6 +120,11 @@ impl Output {
         self.line(&table.render(terminal_width()))
     }
 
+    /// Whether `--quiet` is given.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Prints a message on standard error, unless `--quiet` is given.
     pub fn say(&self, text: &str) {
         if !self.quiet {

@@ -71,7 +71,8 @@ pub fn reread(path: PathBuf) -> Reread {
     Arc::new(move || parse(&path).map_err(|failure| failure.to_string()))
 }
 
-fn parse(path: &Path) -> Outcome<WorkerFile> {
+/// Reads a worker file without the files that its commands consist of.
+pub fn parse(path: &Path) -> Outcome<WorkerFile> {
     let failed = |why: String| unreadable(path, why);
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     if project::is_one(path) {

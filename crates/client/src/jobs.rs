@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod queries;
+pub(crate) mod recipes;
 
 use std::collections::VecDeque;
 

@@ -43,10 +43,13 @@ pub use query::command::{
 };
 pub use query::command_file::{COMMAND_FILES_MAX, CommandFile, FILE_WORD_BYTES_MAX};
 pub use query::metadata::QueryMetadata;
+pub use query::recipe::{
+    MadeRecipe, MakeRecipes, PutRecipe, RECIPES_MADE_MAX, Recipe, RecipeLine, RecipeLines, RecipeState,
+};
 pub use query::source::Source;
 pub use query::{
-    AskQuery, CACHE_COMPUTED, CACHE_HEADER, CACHE_HIT, CACHE_JOINED, PlannedNode, QueryPlan, QueryProblem,
-    QueryPromise, QueryStep,
+    AskQuery, CACHE_COMPUTED, CACHE_HEADER, CACHE_HIT, CACHE_JOINED, PlannedNode, QueryCheck, QueryPlan,
+    QueryProblem, QueryPromise, QueryStep,
 };
 pub use server::node::{Node, NodeRole};
 pub use server::stats::{Asker, Disk, Durations, Kept, KeptType, Queue, Rates, Stats, Totals, Workforce};

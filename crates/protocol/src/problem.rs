@@ -43,7 +43,8 @@ pub enum Code {
     StepCrashed,
     /// A step of the query was cancelled.
     StepCancelled,
-    /// A step of the query did not run because a file of its command has changed; ask again.
+    /// A step of the query has no value because a file of its command has changed, or the data that its check speaks of; ask
+    /// again.
     VersionChanged,
     /// The text of the query cannot be read.
     QuerySyntax,
@@ -59,6 +60,8 @@ pub enum Code {
     WrongPlace,
     /// The query begins with data that is not stored.
     UnknownSource,
+    /// The recipes that the query needs also need each other.
+    RecipeCycle,
     /// The value cannot be made in the format of the file name.
     FormatNotOffered,
     /// The value of a step cannot leave its worker.

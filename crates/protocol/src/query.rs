@@ -4,6 +4,7 @@ pub(crate) mod cache;
 pub(crate) mod command;
 pub(crate) mod command_file;
 pub(crate) mod metadata;
+pub(crate) mod recipe;
 pub(crate) mod source;
 
 use schemars::JsonSchema;
@@ -95,6 +96,29 @@ pub struct QueryStep {
     /// Why it is missing, as far as that is known, or why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// What the check of its command has answered; only in a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<QueryCheck>,
+}
+
+/// The last run of a check, whose output stands in the identity of a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueryCheck {
+    /// The beginning of its output; none if it was not run, or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Why it has no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long ago it ran, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
+    /// How long it ran, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
+    /// Its job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<u64>,
 }
 
 /// How a query would be answered.

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use jobhall_core::query::{
     Input, Kept, Node, Plan, Query, QueryError, QueryErrorKind, SourceKey, StoredValue, plan,
 };
-use jobhall_core::{After, Disposition, Job, JobId, NewJob, Owner, State, Submitted};
+use jobhall_core::{After, Disposition, Job, JobId, NewJob, Owner, State, Submitted, Time};
 use jobhall_engine::{Rejected, Submit};
 
+use crate::cache::expires_at;
+use crate::facts::{Answers, World};
 use crate::identity::Blake3;
-use crate::job::{self, Manner};
+use crate::job::{self, Inputs, Manner};
 use crate::promise::Ended;
 use crate::sources::{Index, StoredSource, now};
 use crate::{Error, QUERIES, Queries};
@@ -21,15 +23,14 @@ use crate::{Error, QUERIES, Queries};
 /// How often a query is planned again because an input was removed between the read and the commit.
 const TRIES: usize = 3;
 
-/// The priority of what nobody waits for.
-const BACKGROUND: i32 = 100;
-
 /// A query, and how it is to be answered.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub query: Query,
     /// Whether jobs may be created.
     pub compute: bool,
+    /// Whether a value may be the answer that has expired, or that was made before a check had another answer.
+    pub stale: bool,
     /// The priority of the jobs; lower values go first.
     pub priority: i32,
     /// The owner of the jobs.
@@ -66,6 +67,8 @@ pub struct Planned {
     pub plan: Plan,
     /// One for each node.
     pub warmth: Vec<Warmth>,
+    /// When it was planned.
+    pub at: Time,
 }
 
 /// Whether the value of a node is there.
@@ -77,6 +80,8 @@ pub enum Warmth {
     NotNeeded(Option<Box<Job>>),
     /// It has to be made; the job is a success that cannot be read.
     Missing(Option<JobId>),
+    /// The value of this job has expired at this time, so it has to be made again.
+    Expired(Box<Job>, Time),
 }
 
 impl Queries {
@@ -93,10 +98,22 @@ impl Queries {
     /// # Errors
     /// As [`Queries::ask`].
     pub async fn ask_planned(&self, request: Request) -> Result<(Asked, Planned), Error> {
-        let manner = Manner { priority: request.priority, owner: request.owner };
+        let manner = Manner { priority: request.priority, owner: request.owner.clone() };
+        if request.stale
+            && let Some(stale) = self.stale(&request.query).await?
+        {
+            return Ok(stale);
+        }
         for _ in 0..TRIES {
-            let planned = self.plan(&request.query).await?;
+            let (planned, failed) = self.plan_checked(&request.query, request.compute, &manner).await?;
             self.use_sources(&planned.plan).await;
+            if let Some(job) = failed {
+                let disposition = Disposition::Joined;
+                return Ok((
+                    Asked::Promise(Found { job, disposition, created: 0, jobs: Vec::new() }),
+                    planned,
+                ));
+            }
             if let Input::Source(key, digest) = &planned.plan.value {
                 match self.source(key).await? {
                     Some(source) if source.digest == *digest => return Ok((Asked::Source(source), planned)),
@@ -105,6 +122,9 @@ impl Queries {
             }
             if let Some(Warmth::Hit(job, value)) = planned.warmth.last() {
                 self.0.cache.answered(&planned);
+                if request.compute {
+                    self.note_recipes(&planned, None);
+                }
                 let ended = Arc::new(Ended::value((**job).clone(), value)?);
                 return Ok((Asked::Hit(ended), planned));
             }
@@ -116,6 +136,7 @@ impl Queries {
                 Err(error) => return Err(error),
                 Ok(found) => {
                     self.note_jobs(&planned, &found);
+                    self.note_recipes(&planned, Some(&found));
                     return Ok((Asked::Promise(found), planned));
                 }
             }
@@ -123,22 +144,65 @@ impl Queries {
         Err(Rejected::Contended.into())
     }
 
-    /// Plans a query and finds what is cached.
+    /// Plans a query and finds what is cached, by the last answers of checks.
     ///
     /// # Errors
     /// The query is wrong, or the store cannot be read.
     pub async fn plan(&self, query: &Query) -> Result<Planned, Error> {
-        let plan = self.plan_only(query).await?;
-        let warmth = self.warmth(&plan).await?;
-        Ok(Planned { plan, warmth })
+        let plan = self.plan_only(query, Answers::Last).await?;
+        self.planned(plan, false).await
     }
 
-    /// Plans a query, with the commands and sources that are current.
-    pub(crate) async fn plan_only(&self, query: &Query) -> Result<Plan, Error> {
+    async fn planned(&self, plan: Plan, stale: bool) -> Result<Planned, Error> {
+        let at = now();
+        let warmth = self.warmth(&plan, at, stale).await?;
+        Ok(Planned { plan, warmth, at })
+    }
+
+    /// The value of a query by the last answers of its checks, also if it has expired.
+    async fn stale(&self, query: &Query) -> Result<Option<(Asked, Planned)>, Error> {
+        let plan = self.plan_only(query, Answers::Last).await?;
+        let planned = self.planned(plan, true).await?;
+        let Some(Warmth::Hit(job, value)) = planned.warmth.last() else { return Ok(None) };
+        self.0.cache.answered(&planned);
+        let ended = Arc::new(Ended::value((**job).clone(), value)?);
+        Ok(Some((Asked::Hit(ended), planned)))
+    }
+
+    /// Plans a query and finds what is cached. Its checks are run first if `compute` says so and they have to be; the job is
+    /// that of a check that has failed.
+    pub(crate) async fn plan_checked(
+        &self,
+        query: &Query,
+        compute: bool,
+        manner: &Manner,
+    ) -> Result<(Planned, Option<JobId>), Error> {
+        let since = now();
+        let mut plan = self.plan_only(query, Answers::Current(since)).await?;
+        for _ in 0..TRIES {
+            if !compute || plan.checks.iter().all(|check| check.answer.is_some()) {
+                break;
+            }
+            if let Some(failed) = self.run_checks(&plan, since, manner).await? {
+                return Ok((self.planned(plan, false).await?, Some(failed)));
+            }
+            plan = self.plan_only(query, Answers::Current(since)).await?;
+        }
+        if compute && plan.checks.iter().any(|check| check.answer.is_none()) {
+            // Its commands change all the time.
+            return Err(Rejected::Contended.into());
+        }
+        Ok((self.planned(plan, false).await?, None))
+    }
+
+    /// Plans a query, with the commands, sources and recipes that are current.
+    pub(crate) async fn plan_only(&self, query: &Query, answers: Answers) -> Result<Plan, Error> {
         let (known, queue) = (self.commands().await?, job::queue()?);
+        self.0.recipes.ready().await?;
         let made = |sources: &Index| {
-            let digest = |key: &SourceKey| sources.digest(key);
-            let plan = plan(query, Blake3::default(), &queue, &known.commands, &digest);
+            let (recipes, checks) = (&self.0.recipes, &self.0.checks);
+            let facts = World { sources, recipes, checks, answers };
+            let plan = plan(query, Blake3::default(), &queue, &known.commands, &facts);
             plan.map_err(|error| with_nearest(error, sources))
         };
         self.0.sources.with(made).await?.map_err(Error::from)
@@ -146,7 +210,7 @@ impl Queries {
 
     /// One read for all nodes whose value may be shared. A node is needed if the last one needs it, over nodes that are
     /// not cached.
-    async fn warmth(&self, plan: &Plan) -> Result<Vec<Warmth>, Error> {
+    async fn warmth(&self, plan: &Plan, now: Time, stale: bool) -> Result<Vec<Warmth>, Error> {
         let mut keys = Vec::with_capacity(plan.nodes.len());
         let mut asked = Vec::with_capacity(plan.nodes.len());
         for (at, node) in plan.nodes.iter().enumerate().filter(|(_, node)| node.kept == Kept::Shared) {
@@ -159,7 +223,7 @@ impl Queries {
         let found = if keys.is_empty() { Vec::new() } else { self.0.store.successes(keys).await? };
         let mut warmth: Vec<Warmth> = plan.nodes.iter().map(|_| Warmth::Missing(None)).collect();
         for (at, job) in asked.into_iter().zip(found) {
-            warmth[at] = job.map_or(Warmth::Missing(None), read);
+            warmth[at] = job.map_or(Warmth::Missing(None), |job| read(job, now, stale));
             self.0.cache.found(seen, &plan.nodes[at].identity, &warmth[at]);
         }
         let mut needed = vec![false; plan.nodes.len()];
@@ -177,7 +241,9 @@ impl Queries {
             match &warmth[at] {
                 Warmth::Hit(job, _) if !needed[at] => warmth[at] = Warmth::NotNeeded(Some(job.clone())),
                 _ if !needed[at] => warmth[at] = Warmth::NotNeeded(None),
-                Warmth::Missing(_) => needed_by(&plan.nodes[at]).for_each(|input| needed[input] = true),
+                Warmth::Missing(_) | Warmth::Expired(..) => {
+                    needed_by(&plan.nodes[at]).for_each(|input| needed[input] = true);
+                }
                 Warmth::Hit(..) | Warmth::NotNeeded(_) => {}
             }
         }
@@ -205,7 +271,7 @@ impl Queries {
     /// # Errors
     /// As [`Queries::ask`].
     pub async fn submit_planned(&self, planned: &Planned) -> Result<Found, Error> {
-        self.submit(planned, &Manner { priority: BACKGROUND, owner: None }).await
+        self.submit(planned, &Manner::background()).await
     }
 
     /// Submits what is missing, in one commit.
@@ -240,13 +306,16 @@ fn needed_by(node: &Node) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-fn read(job: Job) -> Warmth {
+fn read(job: Job, now: Time, stale: bool) -> Warmth {
     let value = match &job.status.state {
         State::Succeeded(success) => StoredValue::parse(success.value.as_str()),
         _ => None,
     };
     match value {
-        Some(value) => Warmth::Hit(Box::new(job), value),
+        Some(value) => match expires_at(&job).filter(|at| *at <= now && !stale) {
+            Some(at) => Warmth::Expired(Box::new(job), at),
+            None => Warmth::Hit(Box::new(job), value),
+        },
         None => Warmth::Missing(Some(job.id)),
     }
 }
@@ -255,12 +324,18 @@ fn read(job: Job) -> Warmth {
 fn jobs(planned: &Planned, manner: &Manner) -> Result<(Vec<usize>, Vec<NewJob>), Error> {
     let nodes = &planned.plan.nodes;
     let (mut missing, mut jobs, mut positions) = (Vec::new(), Vec::new(), HashMap::new());
+    let terms = terms(planned);
     for (at, (node, warmth)) in nodes.iter().zip(&planned.warmth).enumerate() {
-        let Warmth::Missing(seen) = warmth else { continue };
-        let (mut after, mut inputs) = (Vec::new(), Vec::new());
+        let seen = match warmth {
+            Warmth::Missing(seen) => *seen,
+            Warmth::Expired(job, _) => Some(job.id),
+            Warmth::Hit(..) | Warmth::NotNeeded(_) => continue,
+        };
+        let mut inputs = Inputs::default();
         for input in needed_by(node) {
-            inputs.push(nodes[input].identity);
-            after.push(match (&planned.warmth[input], positions.get(&input)) {
+            inputs.identities.push(nodes[input].identity);
+            inputs.expire_at = earlier(inputs.expire_at, terms[input]);
+            inputs.after.push(match (&planned.warmth[input], positions.get(&input)) {
                 (Warmth::Hit(job, _), _) => After::Job(job.id),
                 (_, Some(&position)) => After::Position(position),
                 (_, None) => return Err(Error::Damaged("a node comes before its input".to_owned())),
@@ -268,7 +343,28 @@ fn jobs(planned: &Planned, manner: &Manner) -> Result<(Vec<usize>, Vec<NewJob>),
         }
         positions.insert(at, jobs.len());
         missing.push(at);
-        jobs.push(job::job(node, inputs, after, *seen, manner)?);
+        jobs.push(job::job(node, inputs, seen, manner)?);
     }
     Ok((missing, jobs))
+}
+
+/// When the value of each node expires. The term of one that is to be made begins when it was planned, so no value that is
+/// made from it is fresh for longer than it.
+fn terms(planned: &Planned) -> Vec<Option<Time>> {
+    let mut terms: Vec<Option<Time>> = Vec::with_capacity(planned.warmth.len());
+    for (node, warmth) in planned.plan.nodes.iter().zip(&planned.warmth) {
+        terms.push(match warmth {
+            Warmth::Hit(job, _) => expires_at(job),
+            _ => {
+                let steps = node.steps.iter().filter_map(|step| step.declared.declaration.expires.as_ref());
+                let own = steps.map(|expiry| expiry.at(planned.at)).min();
+                needed_by(node).fold(own, |first, input| earlier(first, terms[input]))
+            }
+        });
+    }
+    terms
+}
+
+fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
+    left.into_iter().chain(right).min()
 }

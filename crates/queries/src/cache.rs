@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use jobhall_core::query::{CommandName, Identity, StoredValue};
+use jobhall_core::query::{CommandName, Identity, NodeParams, StoredValue};
 use jobhall_core::{IdMap, Job, JobId, State, Time};
 use jobhall_engine::Engine;
 use jobhall_store::RemovedJob;
@@ -138,6 +138,14 @@ pub(crate) fn value_of(job: &Job) -> Option<(Time, Option<StoredValue>)> {
     }
 }
 
+/// When the value of a job expires; none if it does not.
+pub(crate) fn expires_at(job: &Job) -> Option<Time> {
+    let made = job.status.state.ended_at()?;
+    // Most values do not, and their params are not read.
+    let params = Some(job.spec.params.as_str()).filter(|params| params.contains("expire"))?;
+    serde_json::from_str::<NodeParams>(params).ok()?.expires_at(made)
+}
+
 impl Cache {
     pub fn new(bounds: CacheBounds, engine: &Engine) -> Arc<Cache> {
         let cache = Arc::new(Cache {
@@ -227,7 +235,7 @@ impl Cache {
             size: value.size,
             digest: digest.map_or([0; 32], |digest| *digest.as_bytes()),
             ended_at,
-            expires_at: None,
+            expires_at: expires_at(job),
         };
         let used = if hot { now_us() } else { us(ended_at) };
         let entered = self.index.put(entry, used, || self.holds(seen, job.id));
@@ -252,7 +260,7 @@ impl Cache {
                     self.drop_entry(identity, known);
                 }
             }
-            Warmth::NotNeeded(_) => {}
+            Warmth::Expired(..) | Warmth::NotNeeded(_) => {}
         }
     }
 

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::needs::{Needs, Number, Uses};
-use jobhall_core::query::{Declaration, Identity, Kept, Node, NodeParams, Place, PlannedStep};
+use jobhall_core::query::{
+    Declaration, Identity, Kept, Node, NodeParams, Place, PlannedCheck, PlannedStep, Span,
+};
 use jobhall_core::{
-    After, JobId, Json, Key, NewJob, OnDuplicate, Owner, QueueName, RetryPolicy, Reuse, Timeouts, TypeName,
+    After, JobId, Json, Key, NewJob, OnDuplicate, Owner, QueueName, RetryPolicy, Reuse, Time, Timeouts,
+    TypeName,
 };
 
 use crate::{Error, QUERIES, QUEUE};
@@ -20,6 +23,16 @@ const MAIN: &str = "main";
 pub(crate) struct Manner {
     pub priority: i32,
     pub owner: Option<Owner>,
+}
+
+/// The priority of what nobody waits for.
+pub(crate) const BACKGROUND: i32 = 100;
+
+impl Manner {
+    /// For someone in the background.
+    pub fn background() -> Manner {
+        Manner { priority: BACKGROUND, owner: None }
+    }
 }
 
 /// The type of the jobs that end in this command.
@@ -41,15 +54,25 @@ pub(crate) fn queue() -> Result<QueueName, Error> {
     QueueName::new(QUEUE).map_err(damaged)
 }
 
-/// The job of a node that receives the values of these inputs. `seen` is a success that must not answer.
+/// The values that a job receives: their identities, the jobs that make them, and when the first of them expires.
+#[derive(Default)]
+pub(crate) struct Inputs {
+    pub identities: Vec<Identity>,
+    pub after: Vec<After>,
+    pub expire_at: Option<Time>,
+}
+
+/// The job of a node that receives these values. `seen` is a success that must not answer.
 pub(crate) fn job(
     node: &Node,
-    inputs: Vec<Identity>,
-    after: Vec<After>,
+    inputs: Inputs,
     seen: Option<JobId>,
     manner: &Manner,
 ) -> Result<NewJob, Error> {
-    let params = serde_json::to_string(&NodeParams::new(node, inputs)).map_err(damaged)?;
+    let Inputs { identities, after, expire_at } = inputs;
+    let inputs_expire_at = expire_at.map(Time::as_ms);
+    let params = NodeParams { inputs_expire_at, ..NodeParams::new(node, identities) };
+    let params = serde_json::to_string(&params).map_err(damaged)?;
     let declarations = || node.steps.iter().map(|step| &step.declared.declaration);
     let retries = declarations().map(|declaration| declaration.retries).max().unwrap_or(0);
     let retry = match retries {
@@ -76,6 +99,35 @@ pub(crate) fn job(
             _ => None,
         },
         ..NewJob::new(job_type(node)?)
+    })
+}
+
+/// The job of a check. Those who ask at the same time share it, and it answers no later request.
+pub(crate) fn of_check(check: &PlannedCheck, manner: &Manner) -> Result<NewJob, Error> {
+    let params = serde_json::to_string(&NodeParams::of_check(check)).map_err(damaged)?;
+    let step = PlannedStep {
+        identity: check.identity,
+        declared: check.declared.clone(),
+        arguments: Vec::new(),
+        input: None,
+        format: None,
+        check: None,
+        span: Span::default(),
+    };
+    let node = Node {
+        identity: check.identity,
+        kept: Kept::InFlight,
+        place: check.place.clone(),
+        steps: vec![step],
+        inputs: Vec::new(),
+        text: check.text.clone(),
+    };
+    Ok(NewJob {
+        // No identity of a value has this form.
+        key: Some(Key::new(&format!("check:{}", check.identity)).map_err(damaged)?),
+        params: Json::params(&params).map_err(|error| Error::Refused(error.to_string()))?,
+        retry: Some(RetryPolicy::once()),
+        ..job(&node, Inputs::default(), None, manner)?
     })
 }
 

@@ -15,19 +15,23 @@
 //! There is no other cache and no invalidation: a changed command or argument is another key. The crate decides nothing
 //! about jobs; what is pending or completed is decided by the kernel within the commit.
 //!
-//! A query may begin with stored data ([`sources`]), whose digest is part of the identity.
+//! A query may begin with stored data ([`sources`]), whose digest is part of the identity, or with a key whose value another
+//! query makes ([`recipes`]). Data that is elsewhere is known by the answer of a check ([`checks`]).
 //!
 //! It knows no HTTP: routes are in the server.
 #![forbid(unsafe_code)]
 
 mod ask;
 mod cache;
+mod checks;
+mod facts;
 mod identity;
 mod job;
 mod metadata;
 mod objects;
 mod outdated;
 mod promise;
+mod recipes;
 mod registry;
 mod seen;
 mod sources;
@@ -41,9 +45,12 @@ pub use cache::removal::{Dropped, Which};
 pub use cache::upkeep::Upkeep;
 pub use cache::values::{CacheStats, Cached, CachedPage, Verified};
 pub use cache::{CacheBounds, Warm};
+pub use checks::{CheckAnswer, CheckFailure, CheckState};
 pub use identity::{Blake3, identity_of};
-pub use outdated::VERSION_CHANGED;
+pub use outdated::{CHECK_CHANGED, VERSION_CHANGED};
 pub use promise::{Content, Ended, EndedHow, Pending, Value};
+pub use recipes::status::{RecipeState, RecipeStatus};
+pub use recipes::{RECIPE_TEXT_BYTES_MAX, RECIPES_MAX, StoredRecipe};
 pub use registry::{DeclaredFile, Declaring, Known, Origin};
 pub use sources::{BY_DIGEST, PutSource, SOURCES_BYTES_MAX, SOURCES_MAX, StoredSource};
 pub use steps::{Answered, StepOf};
@@ -58,8 +65,10 @@ use jobhall_store::{Store, StoreError};
 use thiserror::Error;
 
 use cache::Cache;
+use checks::Checks;
 use objects::Objects;
 use promise::Promises;
+use recipes::Recipes;
 use registry::Registry;
 use sources::Sources;
 use steps::LastJobs;
@@ -112,6 +121,8 @@ struct Inner {
     store: Arc<dyn Store>,
     registry: Arc<Registry>,
     sources: Sources,
+    recipes: Recipes,
+    checks: Checks,
     objects: Objects,
     promises: Promises,
     last_jobs: LastJobs,
@@ -137,6 +148,18 @@ impl Queries {
         let cache = Cache::new(bounds, &engine);
         let promises = Promises::new(engine.clone(), store.clone(), registry.clone(), cache.clone());
         let (objects, last_jobs) = (Objects::new(blobs), LastJobs::default());
-        Queries(Arc::new(Inner { engine, store, registry, sources, objects, promises, last_jobs, cache }))
+        let (recipes, checks) = (Recipes::new(engine.clone()), Checks::default());
+        Queries(Arc::new(Inner {
+            engine,
+            store,
+            registry,
+            sources,
+            recipes,
+            checks,
+            objects,
+            promises,
+            last_jobs,
+            cache,
+        }))
     }
 }

@@ -9,14 +9,18 @@ use jobhall_engine::Rejected;
 use crate::promise::{CHAIN, Shared, params};
 use crate::{Ended, EndedHow, Error, Queries};
 
+/// The reason of a step whose check had another answer after it ran: its value is that of neither.
+pub const CHECK_CHANGED: &str = "check_changed";
 /// The reason of a step that did not run because a file of its command has changed since the query was planned.
 pub const VERSION_CHANGED: &str = "version_changed";
 
 impl Ended {
-    /// Whether a step did not run because its command has changed. The next request plans the version of now.
+    /// Whether a step has no value because its command has changed, or the data that its check speaks of. The next request
+    /// plans what is there now.
     #[must_use]
     pub fn is_outdated(&self) -> bool {
-        matches!(&self.how, EndedHow::Failure { failure, .. } if failure.reason == VERSION_CHANGED)
+        let reasons = [VERSION_CHANGED, CHECK_CHANGED];
+        matches!(&self.how, EndedHow::Failure { failure, .. } if reasons.contains(&failure.reason.as_str()))
     }
 }
 

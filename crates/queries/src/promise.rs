@@ -16,7 +16,7 @@ use crate::cache::Cache;
 use crate::job::damaged;
 use crate::registry::Registry;
 use crate::seen::Contents;
-use crate::{Error, QUERIES, Queries};
+use crate::{CHECK_CHANGED, Error, QUERIES, Queries};
 
 /// Maximum number of jobs in a chain of failed dependencies that is followed.
 pub(crate) const CHAIN: usize = 256;
@@ -297,7 +297,13 @@ impl Queries {
     /// # Errors
     /// No job of a query has this id, or it cannot be read.
     pub async fn wait(&self, id: JobId) -> Result<Arc<Ended>, Error> {
-        self.0.promises.wait(id).await
+        let ended = self.0.promises.wait(id).await?;
+        if let EndedHow::Failure { step, failure, .. } = &ended.how
+            && failure.reason == CHECK_CHANGED
+        {
+            self.0.checks.forget(step);
+        }
+        Ok(ended)
     }
 
     /// The end of a promise; none while its job is pending.

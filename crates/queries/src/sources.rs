@@ -111,6 +111,12 @@ impl Sources {
         (!is_due).then_some(source.digest)
     }
 
+    /// Whether it is known that there is no data under a key.
+    pub fn is_absent(&self, key: &SourceKey) -> bool {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        index.as_ref().is_some_and(|index| index.entry(key).is_none())
+    }
+
     fn is_read(&self) -> bool {
         self.index.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }

@@ -4,10 +4,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jobhall_core::query::{CommandName, Identity, Node, NodeParams, Query, Version};
-use jobhall_core::{Disposition, Job, JobId};
+use jobhall_core::{Disposition, Job, JobId, TimeSpan};
 use jobhall_engine::Rejected;
 
 use crate::ask::{Found, Planned, Warmth};
+use crate::cache::now;
+use crate::checks::CheckState;
+use crate::job::Manner;
 use crate::promise::{CHAIN, params};
 use crate::{Error, Queries, job};
 
@@ -42,6 +45,8 @@ pub struct StepOf {
     pub job: Option<JobId>,
     /// Why it is not stored, if that is known.
     pub why: Option<String>,
+    /// What is known of the check of its command; only in an explanation.
+    pub check: Option<CheckState>,
 }
 
 /// The last job of each text that was asked for, as far as it is remembered: what an edit is compared with.
@@ -89,8 +94,10 @@ impl Planned {
                     (Warmth::Hit(job, _), _) => (Answered::Hit, Some(job.id)),
                     (Warmth::NotNeeded(Some(job)), _) => (Answered::Hit, Some(job.id)),
                     (Warmth::NotNeeded(None), _) => (Answered::NotNeeded, None),
-                    (Warmth::Missing(_), None) => (Answered::Missing, None),
-                    (Warmth::Missing(_), Some(job)) => (answered(job.disposition), Some(job.id)),
+                    (Warmth::Missing(_) | Warmth::Expired(..), None) => (Answered::Missing, None),
+                    (Warmth::Missing(_) | Warmth::Expired(..), Some(job)) => {
+                        (answered(job.disposition), Some(job.id))
+                    }
                 };
                 node.steps.iter().map(move |step| StepOf {
                     query: node.text.clone(),
@@ -99,7 +106,8 @@ impl Planned {
                     version: step.declared.version.clone(),
                     answered,
                     job,
-                    why: None,
+                    why: expired(warmth),
+                    check: None,
                 })
             })
             .collect()
@@ -115,13 +123,20 @@ fn answered(disposition: Disposition) -> Answered {
 }
 
 impl Queries {
-    /// How a query would be answered; nothing is submitted. A step that is being made for someone else is joined.
+    /// How a query would be answered; no step is submitted, and checks are run only if `compute` says so. A step that is
+    /// being made for someone else is joined.
     ///
     /// # Errors
     /// The query is wrong, or the store cannot be read.
-    pub async fn explain(&self, query: &Query) -> Result<Vec<StepOf>, Error> {
-        let planned = self.plan(query).await?;
+    pub async fn explain(&self, query: &Query, compute: bool) -> Result<Vec<StepOf>, Error> {
+        let planned = match compute {
+            true => self.plan_checked(query, true, &Manner::background()).await?.0,
+            false => self.plan(query).await?,
+        };
         let mut steps = planned.steps(None);
+        for (step, planned) in steps.iter_mut().zip(planned.plan.nodes.iter().flat_map(|node| &node.steps)) {
+            step.check = planned.check.map(|check| self.0.checks.state(&check.identity));
+        }
         for node in &planned.plan.nodes {
             let missing =
                 |step: &StepOf| step.identity == node.identity && step.answered == Answered::Missing;
@@ -134,7 +149,7 @@ impl Queries {
                     Some(job) => (Answered::Joined, Some(job)),
                     None => (Answered::Missing, None),
                 };
-                step.why.clone_from(&why);
+                step.why = why.clone().or(step.why.take());
             }
         }
         Ok(steps)
@@ -152,7 +167,9 @@ impl Queries {
         match (same, last.status.state.is_terminal()) {
             (true, false) => Ok((Some(id), None)),
             (true, true) => Ok((None, None)),
-            (false, _) => Ok((None, difference(&params(&last)?, node))),
+            (false, _) => {
+                Ok((None, difference(&params(&last)?, node).or(Some("its input has changed".to_owned()))))
+            }
         }
     }
 
@@ -203,13 +220,24 @@ impl Queries {
     }
 }
 
-/// How a job with the same text differs from a node: in a version, in an argument that has another default, or else in
-/// its input.
-fn difference(before: &NodeParams, node: &Node) -> Option<String> {
+/// Why a value is not used, if it has expired.
+fn expired(warmth: &Warmth) -> Option<String> {
+    match warmth {
+        Warmth::Expired(_, at) => {
+            let span = TimeSpan(now().since(*at) / 1_000 * 1_000);
+            Some(format!("its value expired {span} ago"))
+        }
+        _ => None,
+    }
+}
+
+/// How a job with the same text differs from a node: in a version, in an argument that has another default, in what a
+/// check has answered, or in stored data. None if it does not, apart from the values that it receives.
+pub(crate) fn difference(before: &NodeParams, node: &Node) -> Option<String> {
     let now = NodeParams::new(node, Vec::new());
     for (before, now) in before.steps.iter().zip(&now.steps) {
         if before.command != now.command {
-            return None;
+            return Some(format!("{} took the place of {}", now.command, before.command));
         }
         if before.version != now.version {
             return Some(format!(
@@ -220,6 +248,10 @@ fn difference(before: &NodeParams, node: &Node) -> Option<String> {
         if before.arguments != now.arguments {
             return Some(format!("{} has another argument", now.command));
         }
+        if before.check.map(|check| check.answer) != now.check.map(|check| check.answer) {
+            return Some(format!("the check of {} has another answer", now.command));
+        }
     }
-    Some("its input has changed".to_owned())
+    let changed = before.sources.iter().zip(&now.sources).find(|(before, now)| before.digest != now.digest);
+    changed.map(|(_, now)| format!("the data of {} has changed", now.key))
 }

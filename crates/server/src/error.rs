@@ -122,6 +122,7 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
         | Code::UnknownCommand
         | Code::WrongArgument
         | Code::WrongPlace
+        | Code::RecipeCycle
         | Code::UnknownSource => (StatusCode::BAD_REQUEST, "Bad request"),
         Code::QueryTooLong => (StatusCode::URI_TOO_LONG, "URI too long"),
         Code::FormatNotOffered | Code::NotSerialisable => (StatusCode::NOT_ACCEPTABLE, "Not acceptable"),

@@ -45,6 +45,7 @@ __all__ = [
     "QueryTooLarge",
     "QueryTooLong",
     "RangeNotSatisfiable",
+    "RecipeCycle",
     "StepCancelled",
     "StepCrashed",
     "StepFailed",
@@ -331,6 +332,12 @@ class UnknownSource(QueryError):
     """The query begins with data that is not stored."""
 
     default_code = "unknown_source"
+
+
+class RecipeCycle(QueryError):
+    """The recipes that the query needs also need each other."""
+
+    default_code = "recipe_cycle"
 
 
 class FormatNotOffered(QueryError):

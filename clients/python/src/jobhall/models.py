@@ -769,6 +769,37 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueryCheck:
+    """The last run of a check, whose output stands in the identity of a step."""
+
+    age_ms: int | None = None
+    """How long ago it ran, in milliseconds."""
+
+    answer: str | None = None
+    """The beginning of its output; none if it was not run, or failed."""
+
+    error: str | None = None
+    """Why it has no answer."""
+
+    job: int | None = None
+    """Its job."""
+
+    took_ms: int | None = None
+    """How long it ran, in milliseconds."""
+
+    @staticmethod
+    def from_wire(data: Mapping[str, Any]) -> QueryCheck:
+        """Reads QueryCheck from JSON; unknown fields are ignored."""
+        return QueryCheck(
+            age_ms=data.get("age_ms"),
+            answer=data.get("answer"),
+            error=data.get("error"),
+            job=data.get("job"),
+            took_ms=data.get("took_ms"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPromise:
     """The promise of a value: the job that makes it."""
 
@@ -843,6 +874,9 @@ class QueryStep:
     bytes: int | None = None
     """Size of its value in bytes."""
 
+    check: QueryCheck | None = None
+    """What the check of its command has answered; only in a plan."""
+
     job: int | None = None
     """Its job."""
 
@@ -872,6 +906,7 @@ class QueryStep:
             version=data["version"],
             age_s=data.get("age_s"),
             bytes=data.get("bytes"),
+            check=None if (found := data.get("check")) is None else QueryCheck.from_wire(found),
             job=data.get("job"),
             ms=data.get("ms"),
             state=data.get("state"),

@@ -288,6 +288,7 @@ fn figures(stats: &CacheStats) -> String {
         ("evicted", misses.evicted),
         ("dropped", misses.dropped),
         ("damaged", misses.damaged),
+        ("expired", misses.expired),
     ];
     let reasons: Vec<String> =
         reasons.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{n} {name}")).collect();

@@ -1,7 +1,7 @@
 //! `jobhall query`: asking a query, in the form of a URL or of a pipe.
 
 mod answer;
-mod edited;
+pub(super) mod edited;
 mod explain;
 mod head;
 mod large;
@@ -157,7 +157,8 @@ async fn ask(
     Ok(Exit::Ok)
 }
 
-fn parse(text: &str) -> Outcome<(Option<PipeHead>, Query)> {
+/// The query of a text, in the form of a URL or of a pipe, and what the pipe begins with.
+pub(super) fn parse(text: &str) -> Outcome<(Option<PipeHead>, Query)> {
     if !is_pipe(text) {
         let query = Query::parse(text, TEXT_BYTES_MAX).map_err(|error| wrong(&error, text))?;
         return Ok((None, query));

@@ -1,5 +1,5 @@
-//! `.jobhall.toml`, the file of a repository: the types and commands that `jobhall up` serves there, and the settings of
-//! the commands that are started there.
+//! `.jobhall.toml`, the file of a repository: the types and commands that `jobhall up` serves there, the recipes that
+//! `jobhall recipe` sends, and the settings of the commands that are started there.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::suggest;
 /// The name of the file.
 pub const NAME: &str = ".jobhall.toml";
 /// The tables that it may have.
-pub const TABLES: [&str; 3] = [CLIENT, "commands", "types"];
+pub const TABLES: [&str; 4] = [CLIENT, "commands", "recipes", "types"];
 /// The table of settings.
 pub const CLIENT: &str = "client";
 

@@ -146,7 +146,7 @@ impl Client {
         Ok(page.items)
     }
 
-    /// The commands with these names, with the files that a connected worker of this machine has read for them.
+    /// The commands with these names, or all if there are none, with the files that a connected worker of this machine has read for them.
     ///
     /// # Errors
     /// As [`Client::commands`].
@@ -155,7 +155,8 @@ impl Client {
         names: &[String],
         machine: &str,
     ) -> Result<Vec<KnownCommand>, ClientError> {
-        let asked = [("name", names.join(",")), ("machine", machine.to_owned())];
+        let name = (!names.is_empty()).then(|| ("name", names.join(",")));
+        let asked: Vec<_> = name.into_iter().chain([("machine", machine.to_owned())]).collect();
         let page: Page<KnownCommand> = self.read(&self.api(Method::GET, &["commands"]).query(&asked)).await?;
         Ok(page.items)
     }

@@ -82,6 +82,9 @@ pub struct CacheMisses {
     pub dropped: u64,
     /// The stored value could not be read.
     pub damaged: u64,
+    /// The stored value has expired.
+    #[serde(default)]
+    pub expired: u64,
 }
 
 /// What a request has removed from the cache.

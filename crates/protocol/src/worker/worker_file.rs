@@ -8,7 +8,7 @@ use jobhall_core::TypeName;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::Command;
+use crate::{Command, RecipeLines};
 
 /// `worker.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct WorkerFile {
     /// Settings of the commands of this repository, which a worker does not need; only in `.jobhall.toml`.
     #[serde(default, skip_serializing)]
     pub client: Option<Ignored>,
+    /// Recipes of keys of sources. They are sent by `jobhall recipe`; a worker does not need them.
+    #[serde(default)]
+    pub recipes: RecipeLines,
     /// The directory of the file, where the paths of commands begin; empty if it was not read from a file.
     #[serde(skip)]
     pub directory: PathBuf,

@@ -41,6 +41,8 @@ pub struct Misses {
     pub dropped: u64,
     /// The stored value cannot be read.
     pub damaged: u64,
+    /// The stored value has expired.
+    pub expired: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -57,7 +59,7 @@ type OfCommand = [AtomicU64; 5];
 #[derive(Default)]
 pub(crate) struct Counts {
     commands: RwLock<BTreeMap<CommandName, Arc<OfCommand>>>,
-    misses: [AtomicU64; 5],
+    misses: [AtomicU64; 6],
     pub evictions: AtomicU64,
 }
 
@@ -103,9 +105,9 @@ impl Counts {
     }
 
     pub fn misses(&self) -> Misses {
-        let [new, version, evicted, dropped, damaged] =
+        let [new, version, evicted, dropped, damaged, expired] =
             std::array::from_fn(|at| self.misses[at].load(Ordering::Relaxed));
-        Misses { new, version, evicted, dropped, damaged }
+        Misses { new, version, evicted, dropped, damaged, expired }
     }
 }
 
@@ -130,14 +132,15 @@ impl Cache {
             match warmth {
                 Warmth::Hit(..) => self.counts.hit(command),
                 Warmth::NotNeeded(_) => {}
-                Warmth::Missing(job) => match submitted.next().map(|one| one.disposition) {
+                Warmth::Missing(_) | Warmth::Expired(..) => match submitted.next().map(|one| one.disposition)
+                {
                     Some(Disposition::Reused) => self.counts.hit(command),
                     Some(Disposition::Joined | Disposition::JoinedOther) => {
                         self.counts.count(command, Counted::Joined);
                     }
                     _ => {
                         let text = crate::identity_of(node.text.as_bytes());
-                        let why = self.why_missing(&node.identity, job.is_some(), text, versions);
+                        let why = self.why_missing(&node.identity, warmth, text, versions);
                         self.counts.misses[why].fetch_add(1, Ordering::Relaxed);
                     }
                 },
@@ -149,13 +152,14 @@ impl Cache {
     fn why_missing(
         &self,
         identity: &Identity,
-        damaged: bool,
+        warmth: &Warmth,
         text: Identity,
         versions: Option<Identity>,
     ) -> usize {
         let another = versions.is_some_and(|versions| self.gone.was_another_version(text, versions));
         match self.gone.take(identity) {
-            _ if damaged => 4,
+            _ if matches!(warmth, Warmth::Missing(Some(_))) => 4,
+            _ if matches!(warmth, Warmth::Expired(..)) => 5,
             Some(Gone::Evicted) => 2,
             Some(Gone::Dropped) => 3,
             _ if another => 1,

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use jobhall_core::query::{CommandName, Identity, Kept, NodeParams, Query, SourceKey, StoredValue, identify};
+use jobhall_core::query::{CommandName, Identity, Kept, NodeParams, Query, StoredValue, identify};
 use jobhall_core::{Job, JobId, Key, StateName, Time, TypeName};
 use jobhall_store::JobFilter;
 
 use super::counts::{CommandCounts, Misses};
 use super::{CacheBounds, Warm, identity_of_job, value_of};
 use crate::ask::Warmth;
+use crate::facts::{Answers, InMemory};
 use crate::identity::Blake3;
 use crate::{Error, Queries, job};
 
@@ -82,13 +83,20 @@ impl Queries {
 
     fn identity_in_memory(&self, query: &Query) -> Option<Identity> {
         let known = self.0.registry.in_memory()?;
-        let digest = |key: &SourceKey| self.0.sources.in_memory(key);
-        identify(query, Blake3::default(), &job::queue().ok()?, &known.commands, &digest)
+        let (sources, recipes, checks) = (&self.0.sources, &self.0.recipes, &self.0.checks);
+        let facts = InMemory { sources, recipes, checks, now: super::now() };
+        identify(query, Blake3::default(), &job::queue().ok()?, &known.commands, &facts)
     }
 
     /// The type and the key under which the value of a query is stored.
     pub(crate) async fn type_and_key(&self, query: &Query) -> Result<(TypeName, Key), Error> {
-        let plan = self.plan_only(query).await?;
+        let plan = self.plan_only(query, Answers::Last).await?;
+        if let Some(check) = plan.checks.iter().find(|check| check.answer.is_none()) {
+            let name = &check.declared.declaration.name;
+            let why =
+                format!("the check of {name} has not been run since the start; ask for the query first");
+            return Err(Error::Refused(why));
+        }
         let last = plan.nodes.last().filter(|node| node.kept == Kept::Shared);
         let found = last.map(|node| Ok::<_, Error>((job::job_type(node)?, job::key(node)?))).transpose()?;
         match found {

@@ -51,7 +51,7 @@ async fn the_longest_cached_prefix_is_reused() {
         .map(|warmth| match warmth {
             Warmth::Hit(..) => "hit",
             Warmth::NotNeeded(_) => "not needed",
-            Warmth::Missing(_) => "missing",
+            Warmth::Missing(_) | Warmth::Expired(..) => "missing",
         })
         .collect();
     assert_eq!(warmth, ["not needed", "not needed", "hit", "missing"]);

@@ -48,7 +48,7 @@ async fn who_begins_to_wait_after_the_declaration_learns_of_it_too() {
 async fn explain_compares_with_the_last_job_of_the_text() {
     let hall = Hall::with_commands().await;
     let explained = async |text: &str| {
-        let steps = hall.queries.explain(&query(text)).await.unwrap();
+        let steps = hall.queries.explain(&query(text), true).await.unwrap();
         steps.into_iter().map(|step| (step.answered, step.why)).collect::<Vec<_>>()
     };
     let (missing, joined) = ((Answered::Missing, None), (Answered::Joined, None));

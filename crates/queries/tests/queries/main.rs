@@ -3,10 +3,13 @@
 
 mod asking;
 mod cached;
+mod checking;
 mod declaring;
 mod editing;
 mod evicting;
+mod expiring;
 mod failing;
 mod large;
+mod recipes;
 mod rig;
 mod sources;

@@ -1,7 +1,9 @@
 //! An engine, and a worker that is a function.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use jobhall_blobs::Blobs;
 use jobhall_core::needs::{Abilities, Accepts};
@@ -83,7 +85,7 @@ impl Hall {
     }
 
     pub async fn ask_with(&self, text: &str, compute: bool) -> Result<Asked, Error> {
-        let request = Request { query: query(text), compute, priority: 50, owner: None };
+        let request = Request { query: query(text), compute, stale: false, priority: 50, owner: None };
         self.queries.ask(request).await
     }
 
@@ -118,16 +120,31 @@ pub fn text_of(ended: &Ended) -> String {
     }
 }
 
+/// Waits until this is true.
+pub async fn until<T: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> T) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds().await {
+        assert!(Instant::now() < end, "{what} did not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// What the worker has run, one text for each job: its query.
 #[derive(Clone, Default)]
 pub struct Ran {
     queries: Arc<Mutex<Vec<String>>>,
     count: Arc<AtomicUsize>,
+    checks: Arc<AtomicUsize>,
 }
 
 impl Ran {
     pub fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
+    }
+
+    /// How many of them were checks.
+    pub fn checks(&self) -> usize {
+        self.checks.load(Ordering::SeqCst)
     }
 
     pub fn queries(&self) -> Vec<String> {
@@ -157,13 +174,26 @@ pub async fn large_worker(
     working(hall, commands, move |_, _| Ok(store())).await
 }
 
+/// The same with values of exactly this text, which is given the number of the run.
+pub async fn raw_worker(
+    hall: &Hall,
+    commands: &[&str],
+    run: impl Fn(usize, &NodeParams) -> Result<String, Failure> + Send + 'static,
+) -> Ran {
+    let made = move |number: usize, params: &NodeParams| {
+        run(number, params).map(|text| StoredValue::new("text/plain", text.into_bytes()))
+    };
+    working(hall, commands, made).await
+}
+
 async fn working(
     hall: &Hall,
     commands: &[&str],
     run: impl Fn(usize, &NodeParams) -> Result<StoredValue, Failure> + Send + 'static,
 ) -> Ran {
-    let types: Vec<String> =
+    let types: BTreeSet<String> =
         commands.iter().map(|command| format!("q.{}", command.split('@').next().unwrap())).collect();
+    let types: Vec<String> = types.into_iter().collect();
     let opening = Opening {
         worker: WorkerName::new("w").unwrap(),
         abilities: Abilities::parse(&format!("commands=[{}]", commands.join(","))).unwrap(),
@@ -186,6 +216,7 @@ async fn working(
             session.accept(attempt, lease).await.unwrap();
             let number = seen.count.fetch_add(1, Ordering::SeqCst) + 1;
             seen.queries.lock().unwrap().push(params.query.clone());
+            seen.checks.fetch_add(usize::from(params.check), Ordering::SeqCst);
             let report = match run(number, &params) {
                 Ok(value) => Report::Succeeded(Json::value(&serde_json::to_string(&value).unwrap()).unwrap()),
                 Err(failure) => Report::Failed(failure, None),

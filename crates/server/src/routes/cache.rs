@@ -145,7 +145,7 @@ pub(super) async fn stats(State(app): State<Arc<App>>, Extension(who): Extension
         skipped: counts.skipped,
         failed: counts.failed,
     });
-    let jobhall_queries::Misses { new, version, evicted, dropped, damaged } = stats.misses;
+    let jobhall_queries::Misses { new, version, evicted, dropped, damaged, expired } = stats.misses;
     Ok(error::ok(&CacheStats {
         values: stats.values,
         bytes: stats.bytes,
@@ -155,7 +155,7 @@ pub(super) async fn stats(State(app): State<Arc<App>>, Extension(who): Extension
         pins: stats.pinned as u64,
         evictions: stats.evictions,
         commands: commands.collect(),
-        misses: CacheMisses { new, version, evicted, dropped, damaged },
+        misses: CacheMisses { new, version, evicted, dropped, damaged, expired },
     }))
 }
 

@@ -27,6 +27,7 @@ mod query_metadata;
 mod query_steps;
 mod queue_settings;
 mod queues;
+mod recipes;
 mod retention;
 mod schedules;
 mod seen;
@@ -141,6 +142,11 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/sources/{*key}", sources::get),
         put("/api/v1/sources/{*key}", sources::put),
         delete("/api/v1/sources/{*key}", sources::remove),
+        get("/api/v1/recipes", recipes::list),
+        post("/api/v1/recipes", recipes::make),
+        get("/api/v1/recipes/{*key}", recipes::show),
+        put("/api/v1/recipes/{*key}", recipes::put),
+        delete("/api/v1/recipes/{*key}", recipes::remove),
         get("/api/v1/cache", cache::list),
         delete("/api/v1/cache", cache::remove),
         get("/api/v1/cache/stats", cache::stats),

@@ -49,6 +49,9 @@ pub(super) struct EvaluateQuery {
     /// whenever it is there.
     #[schemars(range(max = WAIT_S))]
     wait: Option<u64>,
+    /// `ok`: the answer may be a value that has expired, or that was made before a check had another answer.
+    #[schemars(length(max = 2))]
+    stale: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -69,7 +72,7 @@ pub(super) fn check_scope(who: &Identity) -> Result<(), ApiError> {
 
 /// Whether jobs may be created. A page of another site can make a browser send its cookie with a GET, so a cookie
 /// computes only for a page of this server, and for an address that a user has entered.
-fn may_compute(who: &Identity, headers: &HeaderMap) -> bool {
+pub(super) fn may_compute(who: &Identity, headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
     let own = !who.is_browser() || matches!(site, Some("same-origin" | "none"));
     matches!(who.role, Role::Client | Role::Admin) && own
@@ -83,14 +86,15 @@ pub(super) async fn evaluate(
     headers: HeaderMap,
 ) -> Answer {
     check_scope(&who)?;
-    let wait = wait(&uri, &headers)?;
+    let (wait, stale) = choices(&uri, &headers)?;
     let text = uri.path().strip_prefix(PREFIX).unwrap_or_default();
     let query = Query::parse(text, URL_BYTES_MAX).map_err(|error| wrong(&error, text))?;
     let compute = method != Method::HEAD && may_compute(&who, &headers);
     let deadline = wait.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut asked = 0;
     loop {
-        let (asked_for, planned) = ask(&app, &who, query.clone(), text, compute, INTERACTIVE).await?;
+        let (asked_for, planned) =
+            ask(&app, &who, query.clone(), text, How { compute, stale, priority: INTERACTIVE }).await?;
         let found = match asked_for {
             Asked::Hit(ended) => return answer(&app, &ended, CACHE_HIT, &method, &headers).await,
             Asked::Source(source) => return stored(&app, &source, &method, &headers).await,
@@ -110,14 +114,18 @@ pub(super) async fn evaluate(
     }
 }
 
-/// The time after which the promise is the answer; none if the request waits for the value.
-fn wait(uri: &Uri, headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+/// The time after which the promise is the answer, none if the request waits for the value; and whether the value may be
+/// stale.
+fn choices(uri: &Uri, headers: &HeaderMap) -> Result<(Option<u64>, bool), ApiError> {
     let asked: EvaluateQuery = params::query(uri)?;
     let given = headers.get("prefer").and_then(|given| given.to_str().ok()).unwrap_or_default();
     let preferences: Vec<&str> = given.split([',', ';']).map(str::trim).collect();
     let seconds = preferences.iter().find_map(|word| word.strip_prefix("wait=")?.parse().ok());
     let preferred = preferences.contains(&"respond-async").then(|| seconds.unwrap_or(0));
-    bounded(asked.wait.or(preferred))
+    if let Some(other) = asked.stale.as_deref().filter(|stale| *stale != "ok") {
+        return Err(ApiError::bad(format!("stale: is ok or left away, not {}", params::shown(other))));
+    }
+    Ok((bounded(asked.wait.or(preferred))?, asked.stale.is_some()))
 }
 
 fn bounded(wait: Option<u64>) -> Result<Option<u64>, ApiError> {
@@ -129,19 +137,26 @@ fn bounded(wait: Option<u64>) -> Result<Option<u64>, ApiError> {
     }
 }
 
+/// How a query is to be answered.
+struct How {
+    compute: bool,
+    stale: bool,
+    priority: i32,
+}
+
 async fn ask(
     app: &App,
     who: &Identity,
     query: Query,
     text: &str,
-    compute: bool,
-    priority: i32,
+    how: How,
 ) -> Result<(Asked, Planned), ApiError> {
+    let How { compute, stale, priority } = how;
     if compute {
         app.takes_work()?;
     }
     let owner = Owner::new(&who.name).ok();
-    let request = Ask { query, compute, priority, owner };
+    let request = Ask { query, compute, stale, priority, owner };
     app.queries.ask_planned(request).await.map_err(|error| refused(error, text))
 }
 
@@ -188,7 +203,8 @@ pub(super) async fn submit(
         QueryErrorKind::TooLong { .. } => ApiError::new(Code::TooLarge, error.kind.to_string()),
         _ => wrong(&error, &text),
     })?;
-    let (asked, planned) = ask(&app, &who, query, &text, true, BACKGROUND).await?;
+    let (asked, planned) =
+        ask(&app, &who, query, &text, How { compute: true, stale: false, priority: BACKGROUND }).await?;
     match asked {
         Asked::Hit(ended) => {
             let steps = query_steps::of_plan(&app, &planned, None).await?;
@@ -337,7 +353,8 @@ fn failed(ended: &Ended) -> ApiError {
     };
     let said = [failure.reason.as_str(), failure.explanation.as_str()];
     let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
-    let detail = format!("{} (job {}): {}", step.query, first.id, said.join(": "));
+    let what = if step.check { "the check of " } else { "" };
+    let detail = format!("{what}{} (job {}): {}", step.query, first.id, said.join(": "));
     ApiError::new(code, detail).with_query(QueryProblem {
         query: query.clone(),
         column: span.map(|span| span.column(query)),
@@ -354,7 +371,7 @@ fn not_computed(text: &str, planned: &Planned) -> ApiError {
             let (cache, job) = match warmth {
                 Warmth::Hit(job, _) => ("hit", Some(job.id.get())),
                 Warmth::NotNeeded(_) => ("not_needed", None),
-                Warmth::Missing(_) => ("missing", None),
+                Warmth::Missing(_) | Warmth::Expired(..) => ("missing", None),
             };
             let command = |step: &jobhall_core::query::PlannedStep| {
                 format!("{}@{}", step.declared.declaration.name, step.declared.version)

@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Extension, Path, State};
-use axum::http::Uri;
+use axum::http::{HeaderMap, Uri};
 use jobhall_core::query::{NodeParams, Query, StoredValue, URL_BYTES_MAX};
 use jobhall_core::{Failure, Job, JobId, Lease, Outcome, State as JobState};
-use jobhall_protocol::{CACHE_COMPUTED, CACHE_HIT, CACHE_JOINED, Page, QueryPlan, QueryStep, schema};
-use jobhall_queries::{Answered, Found, Planned, StepOf};
+use jobhall_protocol::{
+    CACHE_COMPUTED, CACHE_HIT, CACHE_JOINED, Page, QueryCheck, QueryPlan, QueryStep, schema,
+};
+use jobhall_queries::{Answered, CheckState, Found, Planned, StepOf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::commands;
-use super::queries::{check_scope, refused, wrong};
+use super::queries::{check_scope, may_compute, refused, wrong};
 use crate::auth::tokens::Identity;
 use crate::error::{self, Answer, ApiError};
 use crate::request::params;
@@ -31,11 +33,16 @@ pub(super) async fn explain(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
     uri: Uri,
+    headers: HeaderMap,
 ) -> Answer {
     check_scope(&who)?;
     let ExplainQuery { query: text } = params::query(&uri)?;
     let query = Query::parse(&text, URL_BYTES_MAX).map_err(|error| wrong(&error, &text))?;
-    let steps = app.queries.explain(&query).await.map_err(|error| refused(error, &text))?;
+    let steps = app
+        .queries
+        .explain(&query, may_compute(&who, &headers))
+        .await
+        .map_err(|error| refused(error, &text))?;
     let mut steps = with_jobs(&app, steps).await?;
     if steps.iter().any(|step| step.cache == MISSING) {
         let workers = commands::connected(&app).await?;
@@ -103,8 +110,22 @@ fn shown(step: &StepOf, job: Option<&Job>) -> QueryStep {
         age_s: None,
         workers: Vec::new(),
         why: step.why.clone(),
+        check: step.check.as_ref().map(check),
     };
     job.map_or(shown.clone(), |job| with_job(shown, job))
+}
+
+fn check(state: &CheckState) -> QueryCheck {
+    let (answer, failure) = (state.answer.as_ref(), state.failure.as_ref());
+    let at = failure.map(|failure| failure.at).or(answer.map(|answer| answer.at));
+    let answer = answer.filter(|_| failure.is_none());
+    QueryCheck {
+        answer: answer.map(|answer| answer.text.clone()),
+        error: failure.map(|failure| failure.why.clone()),
+        age_ms: at.map(|at| now().since(at)),
+        took_ms: answer.map(|answer| answer.took_ms),
+        job: failure.map(|failure| failure.job).or(answer.map(|answer| answer.job)).map(JobId::get),
+    }
 }
 
 /// The steps of one job.
@@ -124,6 +145,7 @@ fn of_job<'a>(job: &'a Job, params: &'a NodeParams) -> impl Iterator<Item = Quer
             age_s: None,
             workers: Vec::new(),
             why: None,
+            check: None,
         };
         with_job(shown, job)
     })

@@ -50,10 +50,7 @@ pub(super) async fn list(
     let asked: SourcesQuery = params::query(&uri)?;
     let limit = params::limit(asked.limit, PAGE, PAGE)?;
     let prefix = asked.prefix.unwrap_or_default();
-    if prefix.len() > PREFIX_BYTES {
-        let detail = format!("prefix has {} bytes, the limit is {PREFIX_BYTES}", prefix.len());
-        return Err(ApiError::bad(detail));
-    }
+    check_prefix(&prefix)?;
     let after = asked.cursor.as_deref().map(from_cursor).transpose()?;
     let found = app.queries.sources(&prefix, after.as_deref(), limit + 1).await;
     let mut found = found.map_err(|error| refused(error, ""))?;
@@ -65,13 +62,21 @@ pub(super) async fn list(
     Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
 
+pub(super) fn check_prefix(prefix: &str) -> Result<(), ApiError> {
+    if prefix.len() > PREFIX_BYTES {
+        let detail = format!("prefix has {} bytes, the limit is {PREFIX_BYTES}", prefix.len());
+        return Err(ApiError::bad(detail));
+    }
+    Ok(())
+}
+
 /// A key may have any characters, so a cursor has it in hexadecimal digits.
-fn to_cursor(key: &str) -> String {
+pub(super) fn to_cursor(key: &str) -> String {
     let digits: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
     format!("s{digits}")
 }
 
-fn from_cursor(text: &str) -> Result<String, ApiError> {
+pub(super) fn from_cursor(text: &str) -> Result<String, ApiError> {
     let wrong = || ApiError::bad(format!("cursor: {} is not a cursor of this list", params::shown(text)));
     let digits =
         text.strip_prefix('s').filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
@@ -93,7 +98,7 @@ fn shown(source: &StoredSource) -> Source {
     }
 }
 
-fn key(text: &str) -> Result<SourceKey, ApiError> {
+pub(super) fn key(text: &str) -> Result<SourceKey, ApiError> {
     let wrong = |why| ApiError::bad(format!("the key of a source {why}: {}", params::shown(text)));
     SourceKey::new(text).map_err(wrong)
 }
@@ -198,6 +203,11 @@ fn given(
 }
 
 fn address(key: &SourceKey) -> String {
+    address_in("sources", key)
+}
+
+/// The address of what has this key.
+pub(super) fn address_in(resource: &str, key: &SourceKey) -> String {
     let escaped: String = key
         .as_str()
         .bytes()
@@ -208,7 +218,7 @@ fn address(key: &SourceKey) -> String {
             _ => format!("%{byte:02X}"),
         })
         .collect();
-    format!("{}/sources/{escaped}", jobhall_protocol::API)
+    format!("{}/{resource}/{escaped}", jobhall_protocol::API)
 }
 
 pub(super) async fn remove(

@@ -135,6 +135,7 @@ fn unmade(trouble: &ApiError) -> Unmade {
         | Code::UnknownCommand
         | Code::WrongArgument
         | Code::WrongPlace
+        | Code::RecipeCycle
         | Code::UnknownSource
         | Code::FormatNotOffered
         | Code::NotSerialisable

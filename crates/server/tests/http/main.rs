@@ -31,6 +31,7 @@ mod page;
 mod queries;
 mod queue_settings;
 mod queues;
+mod recipes;
 mod renewals;
 mod reserved;
 mod resources;

@@ -5,7 +5,9 @@ mod values;
 
 use std::path::PathBuf;
 
-use jobhall_core::query::{ArgumentParam, InputPlace, NodeParams, StepParams, StoredValue};
+use jobhall_core::query::{
+    ArgumentParam, INLINE_VALUE_BYTES, InputPlace, NodeParams, StepParams, StoredValue,
+};
 use jobhall_protocol::{AssignedJob, Outcome, OutcomeReport, RetryVerdict};
 use serde_json::value::RawValue;
 
@@ -27,6 +29,14 @@ pub(crate) fn is_node(job: &AssignedJob) -> bool {
     job.job_type.starts_with(PREFIX)
 }
 
+/// What is run of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    Step,
+    /// The check of its command, whose output stands in the identity of its value.
+    Check,
+}
+
 /// Files of a node.
 struct Files<'a> {
     left: &'a Workspace,
@@ -44,6 +54,18 @@ impl Files<'_> {
 
     fn value(&self, step: usize) -> PathBuf {
         self.left.file(&format!("value-{step}"))
+    }
+
+    /// What the check of a step writes.
+    fn answer(&self, step: usize) -> PathBuf {
+        self.left.file(&format!("answer-{step}"))
+    }
+
+    fn left_by(&self, run: Run, step: usize) -> PathBuf {
+        match run {
+            Run::Step => self.value(step),
+            Run::Check => self.answer(step),
+        }
     }
 
     fn of(&self, place: InputPlace) -> PathBuf {
@@ -74,12 +96,40 @@ impl Attempt {
         if let Some(report) = self.seen(&params).await {
             return Some(report);
         }
+        let run = if params.check { Run::Check } else { Run::Step };
         for (at, step) in params.steps.iter().enumerate() {
-            if let Some(report) = self.run_step(&slot, at, step, &files, gathered).await {
+            if let Some(report) = self.run_step(&slot, (run, at, step), &files, gathered).await {
                 return Some(report).filter(|_| self.reporter.order() < Order::Lost);
             }
         }
+        if let Some(report) = self.check_again(&slot, &params, &files, gathered).await {
+            return Some(report).filter(|_| self.reporter.order() < Order::Lost);
+        }
         self.value_of(&params, &files).await
+    }
+
+    /// Runs the checks of the steps once more. If one has another answer than in the plan, its data may have changed while
+    /// the step read it, and the value is not that of the identity.
+    async fn check_again(
+        &mut self,
+        slot: &Slot,
+        params: &NodeParams,
+        files: &Files<'_>,
+        gathered: &mut Gathered,
+    ) -> Option<OutcomeReport> {
+        for (at, step) in params.steps.iter().enumerate() {
+            let Some(check) = step.check else { continue };
+            if let Some(report) = self.run_step(slot, (Run::Check, at, step), files, gathered).await {
+                return Some(report);
+            }
+            if values::digest_of(&files.answer(at)) != Some(check.answer) {
+                let why =
+                    format!("the check of {} had another answer after the step than before", step.command);
+                let report = refused("check_changed", &why);
+                return Some(OutcomeReport { retry: Some(RetryVerdict::Never), ..report });
+            }
+        }
+        None
     }
 
     /// The report of an attempt whose value was made before from the same bytes; none if it has to run. A server that
@@ -98,12 +148,11 @@ impl Attempt {
         (self.reporter.order() < Order::Lost).then(|| contract::report(Outcome::Cancelled, None))
     }
 
-    /// Runs one step; none if it has left its value.
+    /// Runs one step, or its check; none if it has left its value.
     async fn run_step(
         &mut self,
         slot: &Slot,
-        at: usize,
-        step: &StepParams,
+        (run, at, step): (Run, usize, &StepParams),
         files: &Files<'_>,
         gathered: &mut Gathered,
     ) -> Option<OutcomeReport> {
@@ -114,7 +163,7 @@ impl Attempt {
         if !is_unchanged(&filter).await {
             return Some(self.outdated(step).await);
         }
-        let command = self.step_command(&filter, at, step, files);
+        let command = self.step_command(&filter, (run, at, step), files);
         if self.reporter.order() != Order::Go {
             return Some(contract::report(Outcome::Cancelled, None));
         }
@@ -123,7 +172,7 @@ impl Attempt {
             Err(error) => return Some(broken("not_run", &error)),
         };
         self.reporter.begun.set();
-        let limit = SizeLimit::new(files.value(at), running.stopper());
+        let limit = SizeLimit::new(files.left_by(run, at), running.stopper());
         let ended = self.follow(running, gathered).await;
         if let Some(report) = limit.end() {
             return Some(report);
@@ -146,7 +195,12 @@ impl Attempt {
         OutcomeReport { retry: Some(RetryVerdict::Never), ..refused("version_changed", &why) }
     }
 
-    fn step_command(&self, filter: &Filter, at: usize, step: &StepParams, files: &Files<'_>) -> Command {
+    fn step_command(
+        &self,
+        filter: &Filter,
+        (run, at, step): (Run, usize, &StepParams),
+        files: &Files<'_>,
+    ) -> Command {
         let arguments: Vec<String> = step
             .arguments
             .iter()
@@ -155,7 +209,10 @@ impl Attempt {
                 ArgumentParam::Link(place) => files.of(*place).to_string_lossy().into_owned(),
             })
             .collect();
-        let mut line = filter.declaration.command_line(&arguments);
+        let mut line = match run {
+            Run::Step => filter.declaration.command_line(&arguments),
+            Run::Check => filter.declaration.check_line(&arguments),
+        };
         // A program with a path is found from the directory of the declaration, as all its files are.
         if let Some(program) = line.first_mut().filter(|program| program.contains('/')) {
             *program = filter.directory.join(&*program).to_string_lossy().into_owned();
@@ -164,8 +221,8 @@ impl Attempt {
         for (name, value) in &filter.declaration.env {
             command = command.env(name, value);
         }
-        command = command.directory(&filter.directory).stdout_file(files.value(at));
-        if let Some(place) = step.input {
+        command = command.directory(&filter.directory).stdout_file(files.left_by(run, at));
+        if let Some(place) = step.input.filter(|_| run == Run::Step) {
             command = command.stdin_file(files.of(place));
         }
         if let Some(format) = &step.format {
@@ -182,9 +239,16 @@ impl Attempt {
         let filters = self.offers.now().filters.clone();
         let found = last.and_then(|(at, step)| Some((at, filters.get(step.command.as_str())?)));
         let Some((last, filter)) = found else { return Some(refused("bad_params", "there are no steps")) };
-        let (path, media_type) = (files.value(last), filter.declaration.media_type());
+        let (path, media_type) = match params.check {
+            true => (files.answer(last), "text/plain"),
+            false => (files.value(last), filter.declaration.media_type()),
+        };
         let value = match values::look(&path) {
             Ok(Left::Bytes(bytes)) => StoredValue::new(media_type, bytes),
+            Ok(Left::Large) if params.check => {
+                let why = format!("the answer of a check has at most {INLINE_VALUE_BYTES} bytes");
+                return Some(refused("answer_too_large", &why));
+            }
             Ok(Left::Large) => match self.send_value(&path, media_type).await {
                 Ok(value) => value,
                 Err(report) => return report,

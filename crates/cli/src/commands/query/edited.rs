@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jobhall_client::{Client, ClientError};
 use jobhall_core::query::{CommandName, Given, Query};
-use jobhall_protocol::CommandFile;
+use jobhall_protocol::{CommandFile, SOURCE_BY_DIGEST};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -17,13 +17,23 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// Waits until the files of the commands of a query are as a worker of this machine has declared them.
+/// Waits until the files of the commands of a query are as a worker of this machine has declared them; those of all
+/// commands if the query begins with a key, which may have a recipe.
 pub async fn wait_until_declared(client: &Client, query: &Query) -> Outcome<()> {
+    let Some(names) = names(query) else { return wait_until_all_declared(client).await };
+    wait(client, &names.iter().map(ToString::to_string).collect::<Vec<_>>()).await
+}
+
+/// The same for all commands.
+pub async fn wait_until_all_declared(client: &Client) -> Outcome<()> {
+    wait(client, &[]).await
+}
+
+async fn wait(client: &Client, names: &[String]) -> Outcome<()> {
     let Some(machine) = jobhall_worker::machine() else { return Ok(()) };
-    let names: Vec<String> = names(query).iter().map(ToString::to_string).collect();
     let (begun, mut pause) = (Instant::now(), SHORTEST);
     loop {
-        let known = match client.commands_on(&names, &machine).await {
+        let known = match client.commands_on(names, &machine).await {
             Ok(known) => known,
             // The request for the query says why, if that is not answered either.
             Err(ClientError::Problem(_)) => return Ok(()),
@@ -43,11 +53,14 @@ pub async fn wait_until_declared(client: &Client, query: &Query) -> Outcome<()> 
     }
 }
 
-/// The commands of a query, with those of its links.
-fn names(query: &Query) -> BTreeSet<&CommandName> {
+/// The commands of a query, with those of its links; none if it begins with a key that may have a recipe.
+fn names(query: &Query) -> Option<BTreeSet<&CommandName>> {
     let mut names = BTreeSet::new();
     let mut open = vec![query];
     while let Some(query) = open.pop() {
+        if query.source.as_ref().is_some_and(|source| !source.key.as_str().starts_with(SOURCE_BY_DIGEST)) {
+            return None;
+        }
         for step in &query.steps {
             names.insert(&step.command);
             open.extend(step.arguments.iter().filter_map(|argument| match &argument.given {
@@ -56,5 +69,5 @@ fn names(query: &Query) -> BTreeSet<&CommandName> {
             }));
         }
     }
-    names
+    Some(names)
 }

@@ -1,7 +1,7 @@
 //! `jobhall query --explain`: how a query would be answered. Nothing runs.
 
 use jobhall_client::{Client, ClientError};
-use jobhall_protocol::{QueryPlan, QueryStep};
+use jobhall_protocol::{QueryCheck, QueryPlan, QueryStep};
 
 use crate::output::human;
 use crate::output::table::Table;
@@ -15,10 +15,28 @@ pub fn table(plan: &QueryPlan) -> Table {
             format!("{}@{}", step.command, step.version).into(),
             answer(step).into(),
             job.into(),
-            step.why.as_deref().unwrap_or_default().into(),
+            why(step).into(),
         ]);
     }
     table
+}
+
+/// Why it is missing, and what its check has answered.
+fn why(step: &QueryStep) -> String {
+    let check = step.check.as_ref().map(check);
+    step.why.iter().cloned().chain(check).collect::<Vec<_>>().join("; ")
+}
+
+fn check(check: &QueryCheck) -> String {
+    let ms = |ms: Option<u64>| human::length(ms.unwrap_or(0).cast_signed());
+    match (&check.answer, &check.error) {
+        (_, Some(error)) => format!("its check failed {} ago: {error}", ms(check.age_ms)),
+        (Some(answer), None) => {
+            let took = check.took_ms.unwrap_or(0);
+            format!("its check answered {answer:?} {} ago, in {took} ms", ms(check.age_ms))
+        }
+        (None, None) => "its check has not been run".to_owned(),
+    }
 }
 
 fn answer(step: &QueryStep) -> String {

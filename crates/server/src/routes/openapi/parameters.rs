@@ -84,7 +84,7 @@ fn path_parameter(before: &str, name: &str) -> Part {
         ("artifacts", _) => part::<ArtifactPath>,
         ("queues" | "workers" | "types" | "schedules", "name") | (_, "type") => part::<schema::Name>,
         ("values", "identity") => part::<schema::QueryInput>,
-        ("sources", _) => part::<schema::SourceKey>,
+        ("sources" | "recipes", _) => part::<schema::SourceKey>,
         ("q" | "pins", "query") => part::<schema::QueryPath>,
         (_, "key") => part::<schema::Key>,
         _ => part::<String>,

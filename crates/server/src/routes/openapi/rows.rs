@@ -17,6 +17,7 @@ use super::{JSON, Row, part};
 
 mod cache;
 mod queries;
+mod recipes;
 
 const TEXT: &str = "text/plain";
 const BYTES: &str = "application/octet-stream";
@@ -67,6 +68,7 @@ pub(super) fn all() -> Vec<Row> {
         attempts_rows(),
         inputs_rows(),
         queries::all(),
+        recipes::all(),
         cache::all(),
         retention(),
         types(),

@@ -159,6 +159,12 @@ fn request(world: &mut World, actor: &Actor, jobs: &Jobs, method: &str, route: &
         ("GET", "/queries/{id}/value") => get(format!("/api/v1/queries/{id}/value?wait=0")),
         ("GET", "/session" | "/commands") => get(route.to_owned()),
         ("PUT", "/commands") => settings(method, route, &json!({"commands": {}})),
+        ("GET", "/recipes") => get(route.to_owned()),
+        ("POST", "/recipes") => post(route.to_owned(), json!({"keys": ["nothing"]})),
+        ("PUT", "/recipes/{*key}") => {
+            settings(method, "/api/v1/recipes/nothing", &json!({"query": "nothing"}))
+        }
+        (_, "/recipes/{*key}") => settings(method, "/api/v1/recipes/nothing", &Value::Null),
         ("GET", "/cache" | "/cache/stats") => get(route.to_owned()),
         ("DELETE", "/cache") => settings(method, &format!("{route}?all=true"), &Value::Null),
         (_, "/cache/pins/{*query}") => settings(method, "/api/v1/cache/pins/nothing", &Value::Null),

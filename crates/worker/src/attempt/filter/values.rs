@@ -153,6 +153,14 @@ pub(super) fn look(path: &Path) -> io::Result<Left> {
     Ok(if bytes.len() > INLINE_VALUE_BYTES { Left::Large } else { Left::Bytes(bytes) })
 }
 
+/// The digest of what a check has written; none if it is too large or cannot be read.
+pub(super) fn digest_of(path: &Path) -> Option<SourceDigest> {
+    match look(path) {
+        Ok(Left::Bytes(bytes)) => Some(SourceDigest(*blake3::hash(&bytes).as_bytes())),
+        Ok(Left::Large) | Err(_) => None,
+    }
+}
+
 /// Stops a step whose value grows above the limit.
 pub(super) struct SizeLimit {
     path: PathBuf,

@@ -40,6 +40,7 @@ pub(super) const PLANNED: &[Code] = &[
     Code::WrongArgument,
     Code::WrongPlace,
     Code::UnknownSource,
+    Code::RecipeCycle,
     Code::FormatNotOffered,
     Code::NotSerialisable,
     Code::Unavailable,
@@ -56,6 +57,7 @@ const ASKED: &[Code] = &[
     Code::WrongArgument,
     Code::WrongPlace,
     Code::UnknownSource,
+    Code::RecipeCycle,
     Code::FormatNotOffered,
     Code::NotSerialisable,
     Code::RangeNotSatisfiable,
@@ -94,7 +96,7 @@ pub(super) fn all() -> Vec<Row> {
         get("/api/v1/queries/{id}", "showQuery", "Show the promise of a value")
             .gives::<wire::QueryPromise>("The promise")
             .problems(&[Code::NotFound]),
-        get("/api/v1/queries/plan", "explainQuery", "Show how a query would be answered; nothing runs")
+        get("/api/v1/queries/plan", "explainQuery", "Show how a query would be answered; no step runs")
             .query::<ExplainQuery>()
             .gives::<wire::QueryPlan>("Each step: a hit, pending, or missing with its workers and why")
             .problems(PLANNED),
