@@ -44,6 +44,7 @@ pub use query::command::{
 pub use query::command_file::{COMMAND_FILES_MAX, CommandFile, FILE_WORD_BYTES_MAX};
 pub use query::metadata::QueryMetadata;
 pub use query::source::Source;
+pub use query::sub_query::{AskSubQuery, HERE_BYTES_MAX, HERE_MAX, SubQuery, SubQueryState};
 pub use query::{
     AskQuery, CACHE_COMPUTED, CACHE_HEADER, CACHE_HIT, CACHE_JOINED, PlannedNode, QueryPlan, QueryProblem,
     QueryPromise, QueryStep,

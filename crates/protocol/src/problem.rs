@@ -45,6 +45,8 @@ pub enum Code {
     StepCancelled,
     /// A step of the query did not run because a file of its command has changed; ask again.
     VersionChanged,
+    /// A command asks for a query that waits for it.
+    QueryCycle,
     /// The text of the query cannot be read.
     QuerySyntax,
     /// The text of the query is too long.

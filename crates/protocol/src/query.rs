@@ -5,6 +5,7 @@ pub(crate) mod command;
 pub(crate) mod command_file;
 pub(crate) mod metadata;
 pub(crate) mod source;
+pub(crate) mod sub_query;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

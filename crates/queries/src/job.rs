@@ -8,7 +8,7 @@ use jobhall_core::{
     After, JobId, Json, Key, NewJob, OnDuplicate, Owner, QueueName, RetryPolicy, Reuse, Timeouts, TypeName,
 };
 
-use crate::{Error, QUERIES, QUEUE};
+use crate::{Asker, Error, QUERIES, QUEUE};
 
 /// The ability of a worker that lists its commands with their versions.
 const COMMANDS: &str = "commands";
@@ -20,6 +20,8 @@ const MAIN: &str = "main";
 pub(crate) struct Manner {
     pub priority: i32,
     pub owner: Option<Owner>,
+    /// The attempt that asks; its job is the parent.
+    pub within: Option<Asker>,
 }
 
 /// The type of the jobs that end in this command.
