@@ -10,6 +10,8 @@ use up::{Up, eventually, text};
 
 /// Every command appends its name to the file `ran`. `HALL` is the program.
 const COMMANDS: &str = r#"
+allow = ["exec"]
+
 [commands.nest]
 run = ["sh", "-c", 'test "$1" = 0 && exec echo 0; below=$("$HALL" query "nest-$(($1 - 1))") || exit; echo $((below + 1))', "nest", "{depth}"]
 args = [{ name = "depth", type = "int" }]
@@ -272,12 +274,12 @@ fn q14_the_same_text_is_answered_by_the_worker_and_a_large_value_from_the_cache(
     let asking = up.command(&["query", "twice"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
     eventually("the first answer", || there(&up, "twice.asked"));
     // Without the value in the hall, only the worker can have it.
-    up.told(&["cache", "drop", "upper"]);
+    up.told(&["cache", "drop", "upper", "--yes"]);
     fs::write(up.folder.path().join("go"), "").unwrap();
     let output = asking.wait_with_output().unwrap();
     assert!(output.status.success());
     let said = text(&output.stdout);
-    assert!(said.contains("\"query\": \"upper\"") && said.trim_end().ends_with("200000"), "{said}");
+    assert!(said.contains("\"query\":\"upper\"") && said.trim_end().ends_with("200000"), "{said}");
     assert_eq!(ran(&up), ["upper"], "it ran once");
     let [first, second] = ["first", "second"].map(|name| fs::read(up.folder.path().join(name)).unwrap());
     assert_eq!(first, second);
@@ -296,12 +298,10 @@ fn a_wrong_query_of_a_command_is_refused_with_its_place() {
 #[test]
 fn a_job_that_is_no_step_may_not_ask() {
     let up = start("1");
-    let params = serde_json::json!({
-        "script": "\"$HALL\" query plain; echo \"{\\\"code\\\":$?}\" > $JOBHALL_RESULT",
-        "env": { "HALL": env!("CARGO_BIN_EXE_jobhall") },
-    });
-    assert!(up.run(&["job", "submit", "exec", "--params", &params.to_string(), "--wait"]).status.success());
-    assert_eq!(up.json(&["job", "show", "1", "--json"])["result"]["code"], 4);
+    let env = serde_json::json!({ "HALL": env!("CARGO_BIN_EXE_jobhall") });
+    let params = serde_json::json!({ "script": "\"$HALL\" query plain", "env": env }).to_string();
+    assert_eq!(up.run(&["job", "submit", "exec", "--params", &params, "--wait"]).status.code(), Some(100));
+    assert_eq!(up.json(&["job", "show", "1", "--json"])["error"]["reason"], "exit_4");
     let log = text(&up.run(&["job", "log", "1"]).stdout);
     assert!(log.contains("is not a step of a query"), "{log}");
     assert_eq!(up.json(&["job", "list", "--all", "--json"]).as_array().unwrap().len(), 1);
