@@ -59,16 +59,6 @@ async def asks_async(ctx: jobhall.Context, depth: int) -> bytes:
 
 
 @worker.command(input=False)
-async def asks_large(ctx: jobhall.Context) -> int:
-    return len(await ctx.query(["large_text"]))
-
-
-@worker.command(input=False)
-def large_text() -> str:
-    return "x" * 100_000
-
-
-@worker.command(input=False)
 async def handles(ctx: jobhall.Context, query: str) -> str:
     try:
         await ctx.query(query)

@@ -106,7 +106,7 @@ async fn ask(
         return Ok(Exit::Ok);
     }
     if let Some(attempt) = within::attempt(context) {
-        return within::ask(context, args, &attempt, &query, local.is_some()).await;
+        return within::ask(context, args, &attempt, query, local.is_some()).await;
     }
     let client = context.client()?;
     if let Some(local) = local {

@@ -246,7 +246,7 @@ class Context:
             return value
 
     def _within(self) -> Context:
-        """The context of a command that another one runs, in a thread of its own: what it waits for blocks that thread."""
+        """The context of a command that another one runs in a thread, which is blocked while it waits."""
         inner = copy.copy(self)
         inner._blocks = True
         return inner

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from .._query_text import Query, query_text
-from ..errors import QueryCycle, VersionChanged
+from ..errors import ApiError, VersionChanged
 from ._files import Access
 
 _TRIES = 10
@@ -17,8 +17,7 @@ _KNOWN_BYTES = 1 << 20
 """Largest value that an attempt remembers."""
 
 Step = tuple[str, Any]
-"""What to do next: ``ask`` for a text, ``wait`` for jobs, ``look`` at the answer of a job, ``read`` an answer, or ``run`` a
-node."""
+"""What to do next: ``ask`` for a text, ``wait`` for jobs, ``look`` at an answer, ``read`` a value, or ``run`` a node."""
 Run = Callable[[dict[str, Any]], bytes]
 """Runs a node in this process."""
 
@@ -40,7 +39,8 @@ class Asking:
             return self._known[text]
         if text in self._running:
             way = " asks for ".join([*self._running, text])
-            raise QueryCycle(0, {"code": "query_cycle", "detail": f"a query that waits for itself: {way}"})
+            problem = {"code": "query_cycle", "detail": f"a query that waits for itself: {way}"}
+            raise ApiError.from_problem(409, problem)
         answer = yield from self._answer(text)
         value: bytes
         if answer["answer"] == "inline":

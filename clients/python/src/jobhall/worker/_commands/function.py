@@ -192,7 +192,8 @@ class _NodeSignature:
 
 def _offered(commands: Mapping[str, CommandFunction]) -> list[str]:
     """The commands that may be run within others; none if the values of all may be kept."""
-    unkept = any(command.declaration.get(mode) for command in commands.values() for mode in ("volatile", "soft_volatile"))
+    modes = ("volatile", "soft_volatile")
+    unkept = any(command.declaration.get(mode) for command in commands.values() for mode in modes)
     return [f"{name}@{command.version}" for name, command in commands.items()][:_MOST_HERE] if unkept else []
 
 
