@@ -17,7 +17,7 @@ _KNOWN_BYTES = 1 << 20
 """Largest value that an attempt remembers."""
 
 Step = tuple[str, Any]
-"""What to do next: ``ask`` for a text, ``wait`` for jobs, ``look`` at an answer, ``read`` a value, or ``run`` a node."""
+"""What is next: ``ask`` for a text, ``wait`` for jobs, ``look`` at an answer, ``read`` a value, or ``run`` a node."""
 Run = Callable[[dict[str, Any]], bytes]
 """Runs a node in this process."""
 
