@@ -42,7 +42,7 @@ pub(super) async fn get(
         }
         let asked = app.queries.asked_within(&of, &identity).await.map_err(|error| refused(error, ""))?;
         return match asked {
-            Some(None) => data(&app, digest, &format!("{}{digest}", BY_DIGEST), &parts).await,
+            Some(None) => data(&app, digest, &format!("{BY_DIGEST}{digest}"), &parts).await,
             _ => Err(none()),
         };
     }
