@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import enum
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +44,47 @@ def numbers(count: int = 3) -> str:
     """
     print(f"counting to {count}")
     return "".join(f"{n}\n" for n in range(1, count + 1))
+
+
+@worker.command
+def asks(text: str, ctx: jobhall.Context, query: str = "numbers-2") -> bytes:
+    first = ctx.query_sync(query)
+    assert ctx.query_sync(query) == first
+    return first + text.encode()
+
+
+@worker.command(input=False)
+async def asks_async(ctx: jobhall.Context, depth: int) -> bytes:
+    return b"." + await ctx.query(f"asks_async-{depth - 1}") if depth else b""
+
+
+@worker.command(input=False)
+async def handles(ctx: jobhall.Context, query: str) -> str:
+    try:
+        await ctx.query(query)
+    except jobhall.QueryError as error:
+        return f"{type(error).__name__} {error.code}"
+    return "no error"
+
+
+@worker.command(input=False, volatile=True)
+def dice(sides: int = 6) -> str:
+    return f"{os.getpid()} {threading.get_ident()} {sides}"
+
+
+@worker.command(input=False)
+async def throws(ctx: jobhall.Context) -> list[str]:
+    return [(await ctx.query(text)).decode() for text in ("dice", "dice", "numbers-2/asks/head-3", "numbers-3/unkept")]
+
+
+@worker.command(volatile=True)
+def unkept(text: str) -> str:
+    return "unkept " + text.splitlines()[-1]
+
+
+@worker.command(input=False, volatile=True)
+async def endless(ctx: jobhall.Context) -> bytes:
+    return await ctx.query("endless")
 
 
 @worker.command

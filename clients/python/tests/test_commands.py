@@ -577,3 +577,12 @@ def test_a_figure_is_png_or_svg(worker: jobhall.Worker) -> None:
 )
 def test_steps_are_written_as_the_text_of_a_query(steps: Any, text: str) -> None:
     assert query_text(steps) == text
+
+
+def test_a_command_that_asks_for_a_query_needs_a_server(worker: jobhall.Worker) -> None:
+    @worker.command(input=False)
+    def asks(ctx: jobhall.Context) -> bytes:
+        return ctx.query_sync("numbers")
+
+    with pytest.raises(jobhall.JobFailed, match="without a server"):
+        testing.run_command(worker, asks)

@@ -509,3 +509,45 @@ def test_a_chain_mixes_commands_of_python_and_of_the_shell(queries: Server, tmp_
     with filters(queries, tmp_path, config), queries.client() as client:
         assert client.query("numbers-9/reverse/head-2/parsed/count_lines").json(timeout=20) == 2
         assert client.query("numbers-9/reverse/head-2").text(timeout=20) == "9\n8\n"
+
+
+def test_a_command_asks_for_other_queries_while_it_runs(asking: jobhall.Client) -> None:
+    assert asking.query("numbers-1/asks").text(timeout=20) == "1\n2\n1\n"
+    assert asking.query([("numbers", 1), ("asks", "numbers-3/head-1")]).text(timeout=20) == "1\n1\n"
+    assert asking.query("asks_async-12").text(timeout=60) == "." * 12, "deeper than there are slots"
+    again = asking.query("numbers-1/asks")
+    assert again.meta.cache == "hit"
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("numbers/breaks", "StepFailed step_failed"),
+        ("dies", "StepCrashed step_crashed"),
+        ("nambers", "UnknownCommand unknown_command"),
+        ("numbers-x", "WrongArgument wrong_argument"),
+        ("numbers/~q", "QuerySyntax query_syntax"),
+    ],
+)
+def test_a_command_that_asks_gets_the_same_errors(asking: jobhall.Client, query: str, says: str) -> None:
+    assert asking.query([("handles", query)]).text(timeout=20) == says
+
+
+def test_a_failure_that_is_not_handled_fails_the_asker_with_the_chain(asking: jobhall.Client) -> None:
+    failed = failure(asking, [("numbers", 2), ("asks", "numbers-2/breaks")])
+    assert failed.detail.startswith("numbers-2/breaks (job ")
+    assert "no such column" in failed.detail
+
+
+def test_what_may_not_be_kept_is_made_by_the_asker(asking: jobhall.Client) -> None:
+    promise = asking.query("throws")
+    first, second, kept, unkept = promise.json(timeout=20)
+    assert first == second, "once for an attempt"
+    assert (kept, unkept) == ("1\n2\n1\n", "unkept 3")
+    types = [job.data.type for job in asking.jobs(state="succeeded")]
+    assert "q.throws" in types
+    assert not {"q.dice", "q.unkept"} & set(types), "they are no jobs"
+
+
+def test_a_command_that_asks_for_itself_fails_at_once(asking: jobhall.Client) -> None:
+    assert "endless asks for endless" in failure(asking, "endless").detail

@@ -108,7 +108,7 @@ impl Exit {
                 | Code::UnknownSource
                 | Code::FormatNotOffered
                 | Code::NotSerialisable => Exit::Usage,
-                Code::StepFailed => Exit::Failed,
+                Code::StepFailed | Code::QueryCycle => Exit::Failed,
                 Code::StepCrashed => Exit::Crashed,
                 Code::StepCancelled => Exit::Cancelled,
                 Code::Unauthorized | Code::Forbidden | Code::TooManyRequests => Exit::Auth,

@@ -47,6 +47,7 @@ pub use query::recipe::{
     MadeRecipe, MakeRecipes, PutRecipe, RECIPES_MADE_MAX, Recipe, RecipeLine, RecipeLines, RecipeState,
 };
 pub use query::source::Source;
+pub use query::sub_query::{AskSubQuery, HERE_BYTES_MAX, HERE_MAX, SubQuery, SubQueryState};
 pub use query::{
     AskQuery, CACHE_COMPUTED, CACHE_HEADER, CACHE_HIT, CACHE_JOINED, PlannedNode, QueryCheck, QueryPlan,
     QueryProblem, QueryPromise, QueryStep,

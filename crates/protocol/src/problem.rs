@@ -46,6 +46,8 @@ pub enum Code {
     /// A step of the query has no value because a file of its command has changed, or the data that its check speaks of; ask
     /// again.
     VersionChanged,
+    /// A command asks for a query that waits for it.
+    QueryCycle,
     /// The text of the query cannot be read.
     QuerySyntax,
     /// The text of the query is too long.

@@ -6,6 +6,7 @@ pub(crate) mod command_file;
 pub(crate) mod metadata;
 pub(crate) mod recipe;
 pub(crate) mod source;
+pub(crate) mod sub_query;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -18,10 +18,10 @@ use crate::identity::Blake3;
 use crate::job::{self, Inputs, Manner};
 use crate::promise::Ended;
 use crate::sources::{Index, StoredSource, now};
-use crate::{Error, QUERIES, Queries};
+use crate::{Asker, Error, QUERIES, Queries};
 
 /// How often a query is planned again because an input was removed between the read and the commit.
-const TRIES: usize = 3;
+pub(crate) const TRIES: usize = 3;
 
 /// A query, and how it is to be answered.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct Request {
     pub priority: i32,
     /// The owner of the jobs.
     pub owner: Option<Owner>,
+    /// The attempt that asks, if it is one.
+    pub within: Option<Asker>,
 }
 
 /// The answer to a request.
@@ -98,7 +100,8 @@ impl Queries {
     /// # Errors
     /// As [`Queries::ask`].
     pub async fn ask_planned(&self, request: Request) -> Result<(Asked, Planned), Error> {
-        let manner = Manner { priority: request.priority, owner: request.owner.clone() };
+        let manner =
+            Manner { priority: request.priority, owner: request.owner.clone(), within: request.within };
         if request.stale
             && let Some(stale) = self.stale(&request.query).await?
         {
@@ -130,6 +133,9 @@ impl Queries {
             }
             if !request.compute {
                 return Ok((Asked::NotComputed(planned.clone()), planned));
+            }
+            if let Some(asker) = &manner.within {
+                self.check_cycle(&asker.job, &planned).await?;
             }
             match self.submit(&planned, &manner).await {
                 Err(Error::Rejected(Rejected::NoSuchDependency(_))) => {}
@@ -233,8 +239,7 @@ impl Queries {
             }
             if needed[at]
                 && let Warmth::Hit(job, value) = &warmth[at]
-                && let Some(digest) = value.digest()
-                && !self.0.objects.is_sound(digest, value.size).await?
+                && !self.may_answer(job.id, value).await?
             {
                 warmth[at] = Warmth::Missing(Some(job.id));
             }
@@ -250,8 +255,17 @@ impl Queries {
         Ok(warmth)
     }
 
+    /// Whether a stored value can be read, and is what its query means now.
+    async fn may_answer(&self, job: JobId, value: &StoredValue) -> Result<bool, Error> {
+        let sound = match value.digest() {
+            Some(digest) => self.0.objects.is_sound(digest, value.size).await?,
+            None => true,
+        };
+        Ok(sound && self.is_fresh(job, value).await?)
+    }
+
     /// Stores the use of the sources of a plan. A failure is no reason not to answer.
-    async fn use_sources(&self, plan: &Plan) {
+    pub(crate) async fn use_sources(&self, plan: &Plan) {
         let inputs = plan.nodes.iter().flat_map(|node| &node.inputs).chain([&plan.value]);
         let keys: Vec<SourceKey> = inputs
             .filter_map(|input| match input {
@@ -275,10 +289,19 @@ impl Queries {
     }
 
     /// Submits what is missing, in one commit.
-    async fn submit(&self, planned: &Planned, manner: &Manner) -> Result<Found, Error> {
+    pub(crate) async fn submit(&self, planned: &Planned, manner: &Manner) -> Result<Found, Error> {
         let (nodes, jobs) = jobs(planned, manner)?;
-        let submit = Submit { jobs, by: Some(QUERIES), ..Submit::default() };
-        let submitted = self.0.engine.submit(submit).await?;
+        let submitted = match &manner.within {
+            None => {
+                let submit = Submit { jobs, by: Some(QUERIES), ..Submit::default() };
+                self.0.engine.submit(submit).await?
+            }
+            Some(asker) => {
+                let names = nodes.iter().map(|at| call_name(planned, *at));
+                let jobs = names.zip(jobs).collect();
+                self.0.engine.call(asker.of.clone(), jobs, Some(QUERIES)).await?
+            }
+        };
         self.0.cache.submitted(planned, &submitted);
         let created = submitted.iter().filter(|one| one.disposition == Disposition::Created).count();
         match submitted.last() {
@@ -297,6 +320,23 @@ fn with_nearest(error: QueryError, sources: &Index) -> QueryError {
     let nearest = SourceKey::new(key).map(|key| sources.nearest(&key)).unwrap_or_default();
     let kind = QueryErrorKind::UnknownSource { key: key.clone(), nearest };
     QueryError { kind, ..error }
+}
+
+/// The name of the call for a node. The value that must not answer is part of it, so that a later call makes another one.
+fn call_name(planned: &Planned, at: usize) -> String {
+    let identity = planned.plan.nodes[at].identity;
+    match planned.warmth[at] {
+        Warmth::Missing(Some(seen)) => format!("{identity} above {seen}"),
+        _ => identity.to_string(),
+    }
+}
+
+impl Planned {
+    /// The nodes that have to be made.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &Node> {
+        let missing = |(_, warmth): &(_, &Warmth)| matches!(warmth, Warmth::Missing(_));
+        self.plan.nodes.iter().zip(&self.warmth).filter(missing).map(|(node, _)| node)
+    }
 }
 
 fn needed_by(node: &Node) -> impl Iterator<Item = usize> + '_ {

@@ -36,6 +36,7 @@ use tokio::sync::Notify;
 
 use crate::QUERIES;
 use crate::ask::Warmth;
+use crate::asked::fresh::Fresh;
 
 use counts::Counts;
 use gone::{Gone, Memory};
@@ -99,6 +100,7 @@ pub(crate) struct Cache {
     over: Notify,
     /// One eviction at a time.
     evicting: tokio::sync::Mutex<()>,
+    fresh: Arc<Fresh>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -147,7 +149,7 @@ pub(crate) fn expires_at(job: &Job) -> Option<Time> {
 }
 
 impl Cache {
-    pub fn new(bounds: CacheBounds, engine: &Engine) -> Arc<Cache> {
+    pub fn new(bounds: CacheBounds, engine: &Engine, fresh: Arc<Fresh>) -> Arc<Cache> {
         let cache = Arc::new(Cache {
             bounds,
             counts: Counts::default(),
@@ -162,6 +164,7 @@ impl Cache {
             expecting: Notify::new(),
             over: Notify::new(),
             evicting: tokio::sync::Mutex::default(),
+            fresh,
         });
         let weak = Arc::downgrade(&cache);
         engine.on_removed(move |removed| {
@@ -208,8 +211,15 @@ impl Cache {
     pub fn warm(&self, identity: &Identity) -> Option<Warm> {
         let used = now_us();
         let value = self.index.hit(identity, used).filter(|value| is_fresh(value, used))?;
-        let HotValue { job, bytes, media_type, tag } = self.hot.get(identity)?;
-        (job == value.job).then_some(Warm { job, bytes, media_type, tag, ended_at: value.ended_at })
+        let HotValue { job, bytes, media_type, tag, asked } = self.hot.get(identity)?;
+        let is_right = !asked || self.fresh.is_right(job);
+        (job == value.job && is_right).then_some(Warm {
+            job,
+            bytes,
+            media_type,
+            tag,
+            ended_at: value.ended_at,
+        })
     }
 
     /// Whether a value of this identity is known.
@@ -242,7 +252,8 @@ impl Cache {
         if let (true, true, Some(bytes), Some(digest)) = (entered, hot, bytes, digest) {
             let tag = format!("\"{}\"", digest.to_hex()).into();
             let media_type = value.media_type.clone().into();
-            self.hot.put(identity, HotValue { job: job.id, bytes, media_type, tag });
+            let asked = value.asked().is_some();
+            self.hot.put(identity, HotValue { job: job.id, bytes, media_type, tag, asked });
         }
         if entered && self.is_over() {
             self.over.notify_one();
@@ -355,7 +366,7 @@ mod tests {
     async fn what_was_removed_after_it_was_read_is_not_entered() {
         let store = Arc::new(Memory::new());
         let engine = Engine::start(store, Config::default(), SystemClock::default()).await.unwrap();
-        let cache = Cache::new(CacheBounds::default(), &engine);
+        let cache = Cache::new(CacheBounds::default(), &engine, Arc::default());
         let seen = cache.seen();
         cache.forget(Some(&[removed(1, "q.a"), removed(2, "other")]));
         let holds = |seen| [1, 2, 3].map(|job| cache.holds(seen, id(job)));

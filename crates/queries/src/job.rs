@@ -11,7 +11,7 @@ use jobhall_core::{
     TypeName,
 };
 
-use crate::{Error, QUERIES, QUEUE};
+use crate::{Asker, Error, QUERIES, QUEUE};
 
 /// The ability of a worker that lists its commands with their versions.
 const COMMANDS: &str = "commands";
@@ -23,6 +23,8 @@ const MAIN: &str = "main";
 pub(crate) struct Manner {
     pub priority: i32,
     pub owner: Option<Owner>,
+    /// The attempt that asks; its job is the parent.
+    pub within: Option<Asker>,
 }
 
 /// The priority of what nobody waits for.
@@ -31,7 +33,7 @@ pub(crate) const BACKGROUND: i32 = 100;
 impl Manner {
     /// For someone in the background.
     pub fn background() -> Manner {
-        Manner { priority: BACKGROUND, owner: None }
+        Manner { priority: BACKGROUND, owner: None, within: None }
     }
 }
 

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod asked;
 mod cache;
 mod checks;
 mod facts;
@@ -38,6 +39,7 @@ mod sources;
 mod steps;
 
 pub use ask::{Asked, Found, Planned, Request, Warmth};
+pub use asked::{Asker, Inline, SubAsked, Within};
 pub use cache::counts::{CommandCounts, Misses};
 pub use cache::evict::Removed;
 pub use cache::pins::PINS_MAX;
@@ -64,6 +66,8 @@ use jobhall_engine::{Engine, Rejected};
 use jobhall_store::{Store, StoreError};
 use thiserror::Error;
 
+use asked::fresh::Fresh;
+use asked::open::OpenAsks;
 use cache::Cache;
 use checks::Checks;
 use objects::Objects;
@@ -101,6 +105,9 @@ pub enum Error {
     /// The stored bytes of values and sources could not be read.
     #[error("{0}")]
     Blobs(String),
+    /// A command asks for a query that waits for it: each of these asks for the next.
+    #[error("a query that waits for itself: {}", .0.join(" asks for "))]
+    Cycle(Vec<String>),
     /// There is no promise of this number.
     #[error("there is no query {0}")]
     NoSuchPromise(u64),
@@ -127,6 +134,8 @@ struct Inner {
     promises: Promises,
     last_jobs: LastJobs,
     cache: Arc<Cache>,
+    fresh: Arc<Fresh>,
+    asks: Arc<OpenAsks>,
 }
 
 impl Queries {
@@ -144,11 +153,14 @@ impl Queries {
         blobs: Arc<Blobs>,
         bounds: CacheBounds,
     ) -> Queries {
-        let (registry, sources) = (Arc::new(Registry::new(engine.clone())), Sources::new(engine.clone()));
-        let cache = Cache::new(bounds, &engine);
-        let promises = Promises::new(engine.clone(), store.clone(), registry.clone(), cache.clone());
+        let (fresh, asks) = (Arc::new(Fresh::default()), Arc::new(OpenAsks::new(engine.clone())));
+        let registry = Arc::new(Registry::new(engine.clone(), fresh.clone()));
+        let sources = Sources::new(engine.clone(), fresh.clone());
+        let cache = Cache::new(bounds, &engine, fresh.clone());
+        let promises =
+            Promises::new(engine.clone(), store.clone(), registry.clone(), cache.clone(), asks.clone());
         let (objects, last_jobs) = (Objects::new(blobs), LastJobs::default());
-        let (recipes, checks) = (Recipes::new(engine.clone()), Checks::default());
+        let (recipes, checks) = (Recipes::new(engine.clone(), fresh.clone()), Checks::default());
         Queries(Arc::new(Inner {
             engine,
             store,
@@ -160,6 +172,8 @@ impl Queries {
             promises,
             last_jobs,
             cache,
+            fresh,
+            asks,
         }))
     }
 }

@@ -12,6 +12,8 @@ use jobhall_engine::{Engine, Rejected, Watched};
 use jobhall_store::{FeedRow, Store};
 use tokio::sync::{OnceCell, watch};
 
+use crate::asked::complete::cause;
+use crate::asked::open::OpenAsks;
 use crate::cache::Cache;
 use crate::job::damaged;
 use crate::registry::Registry;
@@ -92,6 +94,7 @@ pub(crate) struct Shared {
     store: Arc<dyn Store>,
     pub(crate) registry: Arc<Registry>,
     cache: Arc<Cache>,
+    pub(crate) asks: Arc<OpenAsks>,
     waiting: Mutex<Waiting>,
     pub(crate) contents: Contents,
 }
@@ -102,9 +105,10 @@ impl Promises {
         store: Arc<dyn Store>,
         registry: Arc<Registry>,
         cache: Arc<Cache>,
+        asks: Arc<OpenAsks>,
     ) -> Promises {
         let contents = Contents::default();
-        let shared = Shared { engine, store, registry, cache, waiting: Mutex::default(), contents };
+        let shared = Shared { engine, store, registry, cache, asks, waiting: Mutex::default(), contents };
         Promises { shared: Arc::new(shared), reading: OnceCell::new() }
     }
 
@@ -184,6 +188,10 @@ impl Shared {
     /// Remembers the contents of jobs that have ended with a value.
     fn note_seen(self: Arc<Self>, row: &FeedRow) {
         for entry in row.entries.iter().filter(|entry| entry.state.is_terminal()) {
+            if self.asks.has(entry.id) {
+                let (asks, id) = (self.asks.clone(), entry.id);
+                tokio::spawn(async move { asks.end(id).await });
+            }
             let content = self.contents.take(entry.id).filter(|_| entry.state == StateName::Succeeded);
             if let Some(content) = content {
                 let (shared, id, at) = (self.clone(), entry.id, row.at);
@@ -237,6 +245,7 @@ impl Shared {
                 let first = self.first(job.clone()).await?;
                 let failure = failure(&first).cloned().unwrap_or_else(|| Failure::new("unknown", ""));
                 let step = params(&first)?;
+                let failure = self.with_queries(failure).await?;
                 let how = EndedHow::Failure { first: Box::new(first), step, failure };
                 Ok(Some(Ended { params: params(&job)?, job, how }))
             }
@@ -247,7 +256,8 @@ impl Shared {
     /// The job that failed first, of those that this one depends on.
     async fn first(&self, mut job: Job) -> Result<Job, Error> {
         for _ in 0..CHAIN {
-            let Some(cause) = failure(&job).and_then(Dependency::cause) else { break };
+            let because = |failure| Dependency::cause(failure).or_else(|| cause(failure));
+            let Some(cause) = failure(&job).and_then(because) else { break };
             match self.engine.show(cause).await {
                 Ok(shown) if is_query(&shown.job) && failure(&shown.job).is_some() => job = shown.job,
                 Ok(_) | Err(Rejected::NoSuchJob(_)) => break,

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::ask::{Found, Planned, Warmth};
+use crate::asked::fresh::Fresh;
 use crate::job::damaged;
 use crate::sources::BY_DIGEST;
 use crate::{Error, Queries};
@@ -71,11 +72,12 @@ pub(crate) struct Recipes {
     known: RwLock<Option<Known>>,
     /// One reader or writer of records at a time.
     turn: Mutex<()>,
+    fresh: Arc<Fresh>,
 }
 
 impl Recipes {
-    pub fn new(engine: Engine) -> Recipes {
-        Recipes { engine, known: RwLock::new(None), turn: Mutex::new(()) }
+    pub fn new(engine: Engine, fresh: Arc<Fresh>) -> Recipes {
+        Recipes { engine, known: RwLock::new(None), turn: Mutex::new(()), fresh }
     }
 
     /// Reads the records if they were not read.
@@ -128,6 +130,7 @@ impl Recipes {
             }
         }
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        self.fresh.rise();
         Ok(())
     }
 
@@ -173,9 +176,13 @@ impl Recipes {
     fn apply(&self, key: &SourceKey, recipe: Option<StoredRecipe>, rev: u32) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = known.as_mut() else { return };
-        match recipe {
-            Some(recipe) => drop(known.insert(key.clone(), Entry { recipe, rev })),
-            None => drop(known.remove(key)),
+        let query = recipe.as_ref().map(|recipe| recipe.query.clone());
+        let before = match recipe {
+            Some(recipe) => known.insert(key.clone(), Entry { recipe, rev }),
+            None => known.remove(key),
+        };
+        if before.map(|entry| entry.recipe.query) != query {
+            self.fresh.rise();
         }
     }
 }

@@ -11,6 +11,7 @@ use jobhall_store::RecordFilter;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::asked::fresh::Fresh;
 use crate::{Error, Queries};
 
 /// The kind of the records.
@@ -78,11 +79,12 @@ pub(crate) struct Registry {
     known: RwLock<Option<Arc<Known>>>,
     /// One reader or writer of records at a time.
     turn: Mutex<()>,
+    fresh: Arc<Fresh>,
 }
 
 impl Registry {
-    pub fn new(engine: Engine) -> Registry {
-        Registry { engine, known: RwLock::new(None), turn: Mutex::new(()) }
+    pub fn new(engine: Engine, fresh: Arc<Fresh>) -> Registry {
+        Registry { engine, known: RwLock::new(None), turn: Mutex::new(()), fresh }
     }
 
     pub async fn known(&self) -> Result<Arc<Known>, Error> {
@@ -121,6 +123,7 @@ impl Registry {
         }
         let known = Arc::new(known);
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(known.clone());
+        self.fresh.rise();
         Ok(known)
     }
 

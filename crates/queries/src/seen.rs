@@ -148,7 +148,9 @@ impl crate::promise::Shared {
         let (now, last) = (now.as_ms(), self.contents.pruned_at.load(Ordering::Relaxed));
         if now - last > PRUNED_MS {
             self.contents.pruned_at.store(now, Ordering::Relaxed);
-            self.prune_contents(Time::from_ms(now).unwrap_or_default()).await;
+            let now = Time::from_ms(now).unwrap_or_default();
+            self.prune_contents(now).await;
+            self.asks.prune(now).await;
         }
     }
 

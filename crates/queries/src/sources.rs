@@ -9,7 +9,7 @@
 
 mod index;
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jobhall_core::query::{SourceDigest, SourceKey};
@@ -19,6 +19,7 @@ use jobhall_store::RecordFilter;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::asked::fresh::Fresh;
 use crate::job::damaged;
 use crate::{Error, Queries};
 use index::Entry;
@@ -84,11 +85,12 @@ pub(crate) struct Sources {
     index: RwLock<Option<Index>>,
     /// One reader or writer of records at a time.
     turn: Mutex<()>,
+    fresh: Arc<Fresh>,
 }
 
 impl Sources {
-    pub fn new(engine: Engine) -> Sources {
-        Sources { engine, index: RwLock::new(None), turn: Mutex::new(()) }
+    pub fn new(engine: Engine, fresh: Arc<Fresh>) -> Sources {
+        Sources { engine, index: RwLock::new(None), turn: Mutex::new(()), fresh }
     }
 
     /// Passes the index to a function. The records are read first if they were not.
@@ -147,6 +149,7 @@ impl Sources {
             }
         }
         *self.index.write().unwrap_or_else(PoisonError::into_inner) = Some(index);
+        self.fresh.rise();
         Ok(())
     }
 
@@ -311,6 +314,10 @@ impl Queries {
     /// The key is the digest of other data, there are too many sources, or the store cannot commit.
     pub async fn put_source(&self, source: StoredSource) -> Result<PutSource, Error> {
         let (put, before) = self.0.sources.put(source).await?;
+        // New data under its digest changes no meaning.
+        if put.is_changed && !put.source.is_by_digest() {
+            self.0.fresh.rise();
+        }
         self.release(before.filter(|_| put.is_changed)).await;
         Ok(put)
     }
@@ -321,6 +328,7 @@ impl Queries {
     /// The store cannot commit.
     pub async fn remove_source(&self, key: &SourceKey) -> Result<Option<StoredSource>, Error> {
         let removed = self.0.sources.remove(std::slice::from_ref(key)).await?.pop();
+        self.0.fresh.rise();
         self.release(removed.clone()).await;
         Ok(removed)
     }

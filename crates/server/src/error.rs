@@ -115,7 +115,9 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
         Code::DependencyUnmet => (StatusCode::CONFLICT, "Conflict"),
         Code::GroupClosed => (StatusCode::CONFLICT, "Conflict"),
         Code::Conflict => (StatusCode::CONFLICT, "Conflict"),
-        Code::NotComputed | Code::StepCancelled | Code::VersionChanged => (StatusCode::CONFLICT, "Conflict"),
+        Code::NotComputed | Code::StepCancelled | Code::VersionChanged | Code::QueryCycle => {
+            (StatusCode::CONFLICT, "Conflict")
+        }
         Code::StepFailed | Code::StepCrashed => (StatusCode::UNPROCESSABLE_ENTITY, "Unprocessable content"),
         Code::QuerySyntax
         | Code::QueryTooLarge

@@ -6,6 +6,7 @@ pub(crate) mod contract;
 pub(crate) mod files;
 pub(crate) mod filter;
 pub(crate) mod filters;
+pub(crate) mod here;
 mod inputs;
 mod result;
 

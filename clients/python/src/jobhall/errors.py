@@ -39,6 +39,7 @@ __all__ = [
     "ParamsDiffer",
     "PartlySubmitted",
     "PreconditionFailed",
+    "QueryCycle",
     "QueryError",
     "QueryFailed",
     "QuerySyntax",
@@ -290,6 +291,12 @@ class VersionChanged(QueryFailed):
     """A step of the query did not run because a file of its command has changed; ask again."""
 
     default_code = "version_changed"
+
+
+class QueryCycle(QueryError):
+    """A command asks for a query that waits for it."""
+
+    default_code = "query_cycle"
 
 
 class QuerySyntax(QueryError):

@@ -154,7 +154,12 @@ pub async fn run(context: &Context, args: &CallArgs) -> Outcome {
     tell(context, &client, &attempt, jobs).await
 }
 
-async fn wait(client: &Client, attempt: &str, jobs: Option<Vec<u64>>) -> Outcome<Vec<SubJobState>> {
+/// Waits for these sub-jobs, or for all.
+pub(super) async fn wait(
+    client: &Client,
+    attempt: &str,
+    jobs: Option<Vec<u64>>,
+) -> Outcome<Vec<SubJobState>> {
     let wait = Wait { jobs, wait_s: Some(WAIT_S) };
     loop {
         if let Some(waited) = client.wait_for(attempt, &wait).await? {

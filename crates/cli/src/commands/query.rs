@@ -4,7 +4,9 @@ mod answer;
 pub(super) mod edited;
 mod explain;
 mod head;
+mod here;
 mod large;
+mod within;
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -102,6 +104,9 @@ async fn ask(
         let first = server.split(',').next().unwrap_or_default().trim_end_matches('/');
         context.output.line(&format!("{first}/q/{canonical}"))?;
         return Ok(Exit::Ok);
+    }
+    if let Some(attempt) = within::attempt(context) {
+        return within::ask(context, args, &attempt, query, local.is_some()).await;
     }
     let client = context.client()?;
     if let Some(local) = local {

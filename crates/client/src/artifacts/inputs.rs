@@ -54,6 +54,13 @@ impl Client {
         ArtifactReader::new(self.clone(), Source::hashed(path, name.to_owned()))
     }
 
+    /// A value that the process of a step has asked for, by its identity, or stored data, by its digest.
+    #[must_use]
+    pub fn read_own_value(&self, attempt: &str, identity: &str) -> ArtifactReader {
+        let path = ["attempts", attempt, "values", identity].map(str::to_owned).to_vec();
+        ArtifactReader::new(self.clone(), Source::hashed(path, identity.to_owned()))
+    }
+
     /// A value that a step of a query receives, by its identity, or stored data, by its digest.
     #[must_use]
     pub fn read_value(&self, attempt: &str, lease: &str, identity: &str) -> ArtifactReader {

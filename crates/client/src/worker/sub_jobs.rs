@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jobhall_protocol::{Called, Job, OutcomeReport, SubJob, Wait, Waited};
+use jobhall_protocol::{AskSubQuery, Called, Job, OutcomeReport, SubJob, SubQuery, Wait, Waited};
 use reqwest::{Method, StatusCode};
 
 use crate::artifacts::segment;
@@ -40,6 +40,31 @@ impl Client {
             return Ok(None);
         }
         parse(&self.body(response).await?).map(Some)
+    }
+
+    /// Asks for a query from inside a step of another one. A pending one is waited for as a sub-job. `here` are the
+    /// commands that this process can run itself, each as `NAME@VERSION`.
+    ///
+    /// # Errors
+    /// The query is wrong or was refused, or the server could not be reached.
+    pub async fn ask_within(
+        &self,
+        attempt: &str,
+        text: &str,
+        here: &[String],
+    ) -> Result<SubQuery, ClientError> {
+        let asked = AskSubQuery { query: text.to_owned(), here: here.to_vec() };
+        let call = self.api(Method::POST, &["attempts", attempt, "queries"]).json(&asked)?;
+        self.read(&call.repeatable()).await
+    }
+
+    /// The answer to a query that a step has asked for, by the job that was to make its value.
+    ///
+    /// # Errors
+    /// A step of it failed, it was not asked for, or the server could not be reached.
+    pub async fn asked_within(&self, attempt: &str, job: u64) -> Result<SubQuery, ClientError> {
+        let segments = ["attempts", attempt, "queries", &job.to_string()];
+        self.read(&self.api(Method::GET, &segments).repeatable()).await
     }
 
     /// Reports the outcome of external work that a worker has started, by type and key.

@@ -31,6 +31,7 @@
 //! This module makes the bytes of which an identity is the hash; it does not hash ([`Hasher`]).
 
 mod arguments;
+mod asked;
 mod content;
 mod declaration;
 mod error;
@@ -51,6 +52,7 @@ mod text;
 mod tests;
 
 pub use arguments::{Parameter, ParameterType, Typed};
+pub use asked::{ASKED_BYTES_MAX, ASKED_MAX, AskedQueries};
 pub use content::content_identity;
 pub use declaration::{
     Check, DECLARED_BYTES_MAX, Declaration, DeclarationError, ENTRIES_MAX, PARAMETERS_MAX,

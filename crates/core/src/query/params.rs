@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::arguments::is_false;
 use super::declaration::text_form;
 use super::{
-    CommandName, Expiry, Identity, Input, Node, PlannedCheck, SourceDigest, SourceKey, StepCheck, StepInput,
-    Typed, Version,
+    AskedQueries, CommandName, Expiry, Identity, Input, Node, PlannedCheck, SourceDigest, SourceKey,
+    StepCheck, StepInput, Typed, Version,
 };
 use crate::json::base64;
 use crate::time::Time;
@@ -209,6 +209,9 @@ pub struct StoredValue {
     /// The digest of the bytes, if they are stored as an artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<SourceDigest>,
+    /// What was asked for while it and its inputs were made. The server writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<AskedQueries>,
 }
 
 impl StoredValue {
@@ -222,14 +225,14 @@ impl StoredValue {
             Ok(text) => (Some(text), None),
             Err(error) => (None, encoded(error.as_bytes())),
         };
-        StoredValue { media_type, size, text, base64, digest: None }
+        StoredValue { media_type, size, text, base64, digest: None, asked: None }
     }
 
     /// Names bytes that are stored as an artifact.
     #[must_use]
     pub fn artifact(media_type: &str, size: u64, digest: SourceDigest) -> StoredValue {
         let media_type = media_type.to_owned();
-        StoredValue { media_type, size, text: None, base64: None, digest: Some(digest) }
+        StoredValue { media_type, size, text: None, base64: None, digest: Some(digest), asked: None }
     }
 
     /// Reads a stored value; none if it is none or its size is another.
@@ -241,6 +244,18 @@ impl StoredValue {
             None => value.bytes()?.len() as u64 == value.size,
         };
         sound.then_some(value)
+    }
+
+    /// The same value, with what was asked for while it was made.
+    #[must_use]
+    pub fn asking(self, asked: AskedQueries) -> StoredValue {
+        StoredValue { asked: Some(asked).filter(|asked| !asked.is_empty()), ..self }
+    }
+
+    /// What was asked for while it and its inputs were made; none if nothing was.
+    #[must_use]
+    pub fn asked(&self) -> Option<&AskedQueries> {
+        self.asked.as_ref()
     }
 
     /// The digest of the bytes, if they are stored as an artifact.

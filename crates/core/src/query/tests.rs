@@ -1,5 +1,6 @@
 //! Tests of queries: what holds for all of them, and tables of single cases.
 
+mod asked;
 mod checks;
 mod contents;
 mod declarations;

@@ -21,6 +21,8 @@ pub(crate) struct HotValue {
     pub media_type: Bytes,
     /// The entity tag with its quotes.
     pub tag: Bytes,
+    /// Whether something was asked for while it was made, so that it may have become wrong.
+    pub asked: bool,
 }
 
 impl HotValue {
@@ -108,6 +110,7 @@ mod tests {
             bytes: vec![b'x'; bytes].into(),
             media_type: Bytes::new(),
             tag: Bytes::new(),
+            asked: false,
         }
     }
 

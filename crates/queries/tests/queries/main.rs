@@ -1,6 +1,7 @@
 //! Tests of queries over a real engine on the reference store; a task plays the worker.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod asked;
 mod asking;
 mod cached;
 mod checking;

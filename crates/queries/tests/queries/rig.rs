@@ -85,7 +85,8 @@ impl Hall {
     }
 
     pub async fn ask_with(&self, text: &str, compute: bool) -> Result<Asked, Error> {
-        let request = Request { query: query(text), compute, stale: false, priority: 50, owner: None };
+        let request =
+            Request { query: query(text), compute, stale: false, priority: 50, owner: None, within: None };
         self.queries.ask(request).await
     }
 

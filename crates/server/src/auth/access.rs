@@ -82,6 +82,9 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("PUT", "/api/v1/outcomes/{type}/{*key}", WRITE),
     ("GET", "/api/v1/attempts/{id}/values/{identity}", TELL),
     ("GET", "/api/v1/attempts/{id}/seen", TELL),
+    // The job of the attempt must be a step of a query.
+    ("POST", "/api/v1/attempts/{id}/queries", TELL),
+    ("GET", "/api/v1/attempts/{id}/queries/{job}", TELL),
     // The routes of queries also require that the token reaches their queue.
     ("GET", "/q/{*query}", READ),
     ("POST", "/api/v1/queries", WRITE),

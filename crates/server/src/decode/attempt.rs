@@ -3,8 +3,10 @@
 use jobhall_core::{Failure, Indicator, Json, Report, Verdict, When};
 use jobhall_engine::{AttemptRef, Request};
 use jobhall_protocol::{self as wire, INDICATOR_BYTES, OutcomeReport, REPORTED_INDICATORS, RetryVerdict};
+use jobhall_queries::Error;
 
 use crate::error::ApiError;
+use crate::server::app::App;
 
 /// How an attempt ends for its worker.
 pub(crate) enum Ending {
@@ -20,6 +22,21 @@ impl Ending {
             Ending::Started => Request::Started { of },
             Ending::Report(report) => Request::Report { of, report, records: Vec::new() },
         }
+    }
+}
+
+/// The request to the engine, with what a step of a query has asked for.
+pub(crate) async fn completed(app: &App, request: Request) -> Result<Request, ApiError> {
+    let Request::Report { of, report, records } = request else { return Ok(request) };
+    let report = app.queries.complete(&of, report).await.map_err(not_completed)?;
+    Ok(Request::Report { of, report, records })
+}
+
+pub(crate) fn not_completed(error: Error) -> ApiError {
+    match error {
+        Error::Rejected(refused) => refused.into(),
+        Error::Store(error) => error.into(),
+        error => ApiError::internal(error),
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::log_form::stream_of;
 use crate::auth::tokens::{Bound, Identity};
-use crate::decode::attempt::{Ending, ending, indicators};
+use crate::decode::attempt::{Ending, ending, indicators, not_completed};
 use crate::error::{self, Answer, ApiError};
 use crate::request::{body, params};
 use crate::server::app::App;
@@ -116,7 +116,10 @@ pub(super) async fn outcome(
     }
     let state = match ending {
         Ending::Started => app.engine.started(of).await?,
-        Ending::Report(report) => app.engine.report(of, report).await?,
+        Ending::Report(report) => {
+            let report = app.queries.complete(&of, report).await.map_err(not_completed)?;
+            app.engine.report(of, report).await?
+        }
     };
     let answer = moved(&app, attempt, state);
     app.poll_sessions.forget(attempt);

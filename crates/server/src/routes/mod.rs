@@ -35,6 +35,7 @@ mod session;
 mod sources;
 mod stats;
 mod sub_jobs;
+mod sub_queries;
 mod submit;
 mod tokens;
 mod types;
@@ -123,6 +124,8 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/attempts/{id}/jobs", sub_jobs::ask),
         post("/api/v1/attempts/{id}/wait", sub_jobs::wait),
         get("/api/v1/attempts/{id}/jobs/{job}/result", sub_jobs::result),
+        post("/api/v1/attempts/{id}/queries", sub_queries::ask),
+        get("/api/v1/attempts/{id}/queries/{job}", sub_queries::show),
         put("/api/v1/attempts/{id}/artifacts/{*name}", artifacts::put),
         get("/api/v1/attempts/{id}/inputs", inputs::list),
         get("/api/v1/attempts/{id}/inputs/{n}", inputs::result),

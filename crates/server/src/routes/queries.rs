@@ -105,6 +105,8 @@ pub(super) async fn evaluate(
         asked += 1;
         match waited(&app, found.job, deadline).await.map_err(removed)? {
             Some(ended) if ended.is_outdated() && asked < ASKED_MAX => {}
+            // It was begun for someone else, and something that it asked for has changed since.
+            Some(ended) if asked < ASKED_MAX && is_stale(&app, &found, &ended).await? => {}
             Some(ended) => {
                 let cache = cache_of(found.disposition);
                 return answer(&app, &ended, cache, &method, &headers).await;
@@ -156,8 +158,13 @@ async fn ask(
         app.takes_work()?;
     }
     let owner = Owner::new(&who.name).ok();
-    let request = Ask { query, compute, stale, priority, owner };
+    let request = Ask { query, compute, stale, priority, owner, within: None };
     app.queries.ask_planned(request).await.map_err(|error| refused(error, text))
+}
+
+async fn is_stale(app: &App, found: &Found, ended: &Ended) -> Result<bool, ApiError> {
+    let joined = matches!(found.disposition, Disposition::Joined | Disposition::JoinedOther);
+    Ok(joined && app.queries.is_stale(ended).await.map_err(|error| refused(error, ""))?)
 }
 
 /// Waits for the end of a promise, without a limit if none is given.
@@ -334,7 +341,7 @@ fn set(response: &mut Response, name: HeaderName, value: &str) {
 }
 
 /// The problem for a computed failure: what failed, and where in the query.
-fn failed(ended: &Ended) -> ApiError {
+pub(super) fn failed(ended: &Ended) -> ApiError {
     let EndedHow::Failure { first, step, failure } = &ended.how else {
         return ApiError::internal("a value is no failure");
     };
@@ -414,6 +421,7 @@ pub(super) fn refused(error: Error, text: &str) -> ApiError {
             tracing::warn!("stored bytes are unavailable: {why}");
             ApiError::new(Code::Unavailable, "stored values cannot be read; try again")
         }
+        Error::Cycle(_) => ApiError::new(Code::QueryCycle, error.to_string()),
         Error::NoSuchPromise(_) => ApiError::new(Code::NotFound, error.to_string()),
     }
 }

@@ -210,7 +210,10 @@ fn of_status(status: &RecipeStatus, runs: usize) -> MadeRecipe {
 
 async fn make_one(app: &App, who: &Identity, status: &RecipeStatus) -> Result<MadeRecipe, ApiError> {
     let (owner, query) = (Owner::new(&who.name).ok(), of_key(&status.recipe.key));
-    let asked = app.queries.ask(Ask { query, compute: true, stale: false, priority: PRIORITY, owner }).await;
+    let asked = app
+        .queries
+        .ask(Ask { query, compute: true, stale: false, priority: PRIORITY, owner, within: None })
+        .await;
     let (state, promise, runs) = match asked.map_err(|error| refused(error, ""))? {
         Asked::Hit(ended) => (RecipeState::Ready, Some(ended.job.id.get()), 0),
         Asked::Source(_) => (RecipeState::Ready, None, 0),

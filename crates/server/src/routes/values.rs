@@ -1,5 +1,5 @@
-//! Values that an attempt of a query receives, by identity, and stored data, by digest. The lease authorizes the read; only the inputs of the
-//! attempt's own job can be read.
+//! Values that an attempt of a query receives, by identity, and stored data, by digest. The lease authorizes the read; only
+//! the inputs of the attempt's own job can be read, and what the attempt has asked for.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use axum::extract::{Extension, Path, State};
 use axum::http::Request;
 use axum::http::request::Parts;
 use jobhall_blobs::Digest;
-use jobhall_core::query::{Identity as ValueIdentity, NodeParams, SourceParam};
+use jobhall_core::query::{Identity as ValueIdentity, NodeParams, SourceDigest};
 use jobhall_protocol::Code;
-use jobhall_queries::{EndedHow, QUERIES};
+use jobhall_queries::{BY_DIGEST, EndedHow, QUERIES};
 
 use super::attempts::attempt_ref;
 use super::queries::refused;
@@ -36,14 +36,26 @@ pub(super) async fn get(
     }
     let params: NodeParams = serde_json::from_str(job.spec.params.as_str()).map_err(ApiError::internal)?;
     let (parts, _) = request.into_parts();
-    if let Ok(digest) = identity.parse() {
-        let source = params.sources.iter().find(|source| source.digest == digest).ok_or_else(none)?;
-        return data(&app, source, &parts).await;
+    if let Ok(digest) = identity.parse::<SourceDigest>() {
+        if let Some(source) = params.sources.iter().find(|source| source.digest == digest) {
+            return data(&app, digest, source.key.as_str(), &parts).await;
+        }
+        let asked = app.queries.asked_within(&of, &identity).await.map_err(|error| refused(error, ""))?;
+        return match asked {
+            Some(None) => data(&app, digest, &format!("{BY_DIGEST}{digest}"), &parts).await,
+            _ => Err(none()),
+        };
     }
     let wanted: ValueIdentity = identity.parse().map_err(|_| none())?;
     let position = params.inputs.iter().position(|input| *input == wanted);
-    let input = position.and_then(|position| job.spec.after.get(position)).ok_or_else(none)?;
-    let ended = app.queries.ended(*input).await.map_err(|error| refused(error, ""))?;
+    let input = match position.and_then(|position| job.spec.after.get(position)) {
+        Some(input) => *input,
+        None => {
+            let asked = app.queries.asked_within(&of, &identity).await;
+            asked.map_err(|error| refused(error, ""))?.flatten().ok_or_else(none)?
+        }
+    };
+    let ended = app.queries.ended(input).await.map_err(|error| refused(error, ""))?;
     match ended.map(|ended| ended.how) {
         Some(EndedHow::Value(value)) => {
             content::value(&app, &value, &parts.method, &parts.headers).await?.ok_or_else(|| {
@@ -55,15 +67,14 @@ pub(super) async fn get(
 }
 
 /// Stored data: the bytes that the key named when the query was planned.
-async fn data(app: &App, source: &SourceParam, parts: &Parts) -> Answer {
+async fn data(app: &App, digest: SourceDigest, key: &str, parts: &Parts) -> Answer {
     let gone = || {
-        let key = source.key.as_str();
         let detail = format!(
             "the data that the source {key:?} had is not stored any more: it was replaced or removed before this step ran"
         );
         ApiError::new(Code::Conflict, detail)
     };
-    let digest = Digest::from(source.digest.0);
+    let digest = Digest::from(digest.0);
     let size = app.artifacts.sound(digest).await?.ok_or_else(gone)?.len();
     let about = About { digest, size, media_type: "application/octet-stream" };
     content::object(app, &about, &parts.method, &parts.headers).await?.ok_or_else(gone)

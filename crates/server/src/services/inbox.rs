@@ -129,6 +129,7 @@ fn unmade(trouble: &ApiError) -> Unmade {
         | Code::StepCrashed
         | Code::StepCancelled
         | Code::VersionChanged
+        | Code::QueryCycle
         | Code::QuerySyntax
         | Code::QueryTooLong
         | Code::QueryTooLarge

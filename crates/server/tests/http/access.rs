@@ -52,6 +52,9 @@ const ROUTES: &[(&str, &str, [u16; 6])] = &[
     ("GET", "/api/v1/attempts/1-1/inputs/0/artifacts/a/b", [403, 403, 0, 0, 0, 403]),
     ("GET", "/api/v1/attempts/1-1/values/a", [403, 403, 0, 0, 0, 403]),
     ("GET", "/api/v1/attempts/1-1/seen", [403, 403, 0, 0, 0, 403]),
+    // The job of the token is no step of a query.
+    ("POST", "/api/v1/attempts/1-1/queries", [403, 403, 0, 0, 403, 403]),
+    ("GET", "/api/v1/attempts/1-1/queries/1", [403, 403, 0, 0, 403, 403]),
     ("GET", "/q/a", [0, 0, 403, 0, 403, 403]),
     ("POST", "/api/v1/queries", [403, 0, 403, 0, 403, 403]),
     ("GET", "/api/v1/queries?query=a", [0, 0, 403, 0, 403, 403]),

@@ -45,6 +45,7 @@ mod server;
 mod sources;
 mod streams;
 mod sub_jobs;
+mod sub_queries;
 mod submit;
 mod timeouts;
 mod tls;

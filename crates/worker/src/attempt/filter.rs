@@ -3,6 +3,7 @@
 
 mod values;
 
+use std::io;
 use std::path::PathBuf;
 
 use jobhall_core::query::{
@@ -12,7 +13,8 @@ use jobhall_protocol::{AssignedJob, Outcome, OutcomeReport, RetryVerdict};
 use serde_json::value::RawValue;
 
 use self::values::{Left, SizeLimit};
-use super::filters::Filter;
+use super::filters::{Filter, Filters};
+use super::here::{COMMANDS_FILE, OwnCommands};
 use super::{Attempt, Gathered, contract};
 use crate::executor::reporter::{Order, broken};
 use crate::slots::Slot;
@@ -66,6 +68,11 @@ impl Files<'_> {
             Run::Step => self.value(step),
             Run::Check => self.answer(step),
         }
+    }
+
+    /// The commands that the process of a step may run itself.
+    fn own(&self) -> PathBuf {
+        self.left.file("commands.json")
     }
 
     fn of(&self, place: InputPlace) -> PathBuf {
@@ -163,6 +170,9 @@ impl Attempt {
         if !is_unchanged(&filter).await {
             return Some(self.outdated(step).await);
         }
+        if let Err(error) = write_own(&offer.filters, files) {
+            return Some(broken("no_commands", &error));
+        }
         let command = self.step_command(&filter, (run, at, step), files);
         if self.reporter.order() != Order::Go {
             return Some(contract::report(Outcome::Cancelled, None));
@@ -228,6 +238,9 @@ impl Attempt {
         if let Some(format) = &step.format {
             command = command.env("JOBHALL_FORMAT", format);
         }
+        if files.own().exists() {
+            command = command.env(COMMANDS_FILE, files.own());
+        }
         let claim = self.attempt.claim.to_string();
         let command = contract::with_contract(command, &self.job, &claim, self.client.base_url(), files.left);
         contract::with_access(command, &self.token, self.client.trust())
@@ -260,6 +273,16 @@ impl Attempt {
             Ok(json) => OutcomeReport { value: Some(json), ..contract::report(Outcome::Succeeded, None) },
             Err(error) => broken("no_value", &error),
         })
+    }
+}
+
+/// Leaves the commands that the process of a step may run itself.
+fn write_own(filters: &Filters, files: &Files<'_>) -> io::Result<()> {
+    let path = files.own();
+    let own = if path.exists() { None } else { OwnCommands::of(filters) };
+    match own {
+        Some(own) => files.left.write_file(&path, &serde_json::to_vec(&own)?, files.user.as_ref()),
+        None => Ok(()),
     }
 }
 

@@ -87,6 +87,10 @@ impl Filters {
         self.0.iter().map(|(name, filter)| (name.clone(), declared(filter))).collect()
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Filter> {
+        self.0.values()
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Filter> {
         self.0.get(name)
     }

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from .. import models
 from .._connection import Connection
+from ..errors import JobhallError
 from ..worker._files import Access
 from ..worker._output import Output
 from ..worker._verdicts import encode
@@ -165,6 +166,8 @@ class LocalAccess(Access):
     def request(self, method: str, path: str, **options: Any) -> Any:
         if method == "GET" and path == "inputs":
             return {"items": self.port.hall.inputs(self.port.attempt.job)}
+        if path == "queries":
+            raise JobhallError("this command runs without a server: what it asks for needs one (jobhall_server)")
         name = unquote(path.removeprefix("artifacts/"))
         given = options["content"]
         content = Path(given).read_bytes() if isinstance(given, str | os.PathLike) else bytes(given)

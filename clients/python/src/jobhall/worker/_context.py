@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import operator
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any, Protocol, TypeVar
 
+from .._query_text import Query
 from .._spec import JobType, over, type_name
 from ..errors import JobhallError
 from ._files import Access, Data, put_artifact, read_inputs
+from ._queries import Asking, do
 from ._verdicts import cut
 
 T = TypeVar("T")
@@ -120,6 +123,8 @@ class Context:
         self._access = access
         self._job = job
         self._calls = 0
+        self._asking = Asking()
+        self._blocks = False
         self.format: str | None = None
         """In a command: the extension of the query's file name, if the command has declared formats."""
 
@@ -214,6 +219,53 @@ class Context:
         while asked := wait.left():
             wait.received(self._port.ask_sync("wait", asked))
         return wait.results_sync()
+
+    async def query(self, query: Query) -> bytes:
+        """The value of a query; only a command may ask. Other jobs may use the slot while it waits.
+
+        What was asked for counts for the value of this command: it is made again when the query means something else.
+        A step that fails raises :class:`jobhall.QueryFailed`, which fails this command too unless it is handled.
+        """
+        if self._blocks:
+            return self.query_sync(query)
+        access, steps, given = self._reach(), self._asking.steps(query), None
+        error: Exception | None = None
+        try:
+            while True:
+                step = steps.throw(error) if error is not None else steps.send(given)
+                given = error = None
+                try:
+                    if step[0] == "wait":
+                        await self._port.ask(*step)
+                    else:
+                        given = await asyncio.to_thread(do, access, self._asking, step)
+                except Exception as caught:
+                    error = caught
+        except StopIteration as end:
+            value: bytes = end.value
+            return value
+
+    def _within(self) -> Context:
+        """The context of a command that another one runs in a thread, which is blocked while it waits."""
+        inner = copy.copy(self)
+        inner._blocks = True
+        return inner
+
+    def query_sync(self, query: Query) -> bytes:
+        """The same, in a sync command."""
+        access, steps, given = self._reach(), self._asking.steps(query), None
+        error: Exception | None = None
+        try:
+            while True:
+                step = steps.throw(error) if error is not None else steps.send(given)
+                given = error = None
+                try:
+                    given = self._port.ask_sync(*step) if step[0] == "wait" else do(access, self._asking, step)
+                except Exception as caught:
+                    error = caught
+        except StopIteration as end:
+            value: bytes = end.value
+            return value
 
     def _reach(self) -> Access:
         if self._access is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
-from ..errors import JobhallError
+from ..errors import JobhallError, QueryFailed
 from ._processes import describe
 
 EXPLANATION_BYTES = 16 * 1024
@@ -154,7 +154,11 @@ def of_exception(error: BaseException) -> Report:
         retry = "never"
     if isinstance(error, Retry):
         retry = "now" if error.in_ is None else {"in": span(error.in_)}
-    return failed(type(error).__name__, trace(error), retry=retry, data={"exceptions": chain(error)})
+    data: dict[str, Any] = {"exceptions": chain(error)}
+    if isinstance(error, QueryFailed) and error.job is not None:
+        # Who asks for this one's value learns of the job that failed first.
+        data["asked"] = error.job
+    return failed(type(error).__name__, trace(error), retry=retry, data=data)
 
 
 def final_message(error: BaseException | None) -> str:

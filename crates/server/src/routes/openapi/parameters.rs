@@ -77,7 +77,7 @@ pub(super) fn path_parameters(path: &str, schemas: &mut SchemaGenerator) -> Vec<
 
 fn path_parameter(before: &str, name: &str) -> Part {
     match (before, name) {
-        ("jobs" | "groups" | "queries", "id") | ("jobs", "job") => part::<schema::JobId>,
+        ("jobs" | "groups" | "queries", "id") | ("jobs" | "queries", "job") => part::<schema::JobId>,
         ("operations", "id") => part::<u64>,
         ("attempts", "id") => part::<schema::AttemptId>,
         ("inputs", "n") => part::<schema::WhichInput>,

@@ -24,6 +24,7 @@ use super::present::Present;
 use super::words::{Call, Ending, Note, Owner, Piece, Sorted, Speaker, refused, sort};
 use super::writer::answers;
 use crate::decode;
+use crate::decode::attempt::completed;
 use crate::error::ApiError;
 use crate::server::app::App;
 
@@ -229,7 +230,10 @@ impl<'a> Reader<'a> {
             let trouble = trouble.or_else(|| self.is_behind(attempt).then(log_missing));
             match trouble {
                 Some(trouble) => said.push(refused(Word::Outcome, Some(attempt), &trouble)),
-                None => reports.push((request, note)),
+                None => match completed(self.app, request).await {
+                    Ok(request) => reports.push((request, note)),
+                    Err(trouble) => said.push(refused(Word::Outcome, Some(attempt), &trouble)),
+                },
             }
         }
         reports

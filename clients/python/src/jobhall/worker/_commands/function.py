@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("jobhall.worker")
 PREFIX = "q."
 """The types of jobs that are nodes of queries begin with this."""
+_MOST_HERE = 2_048
+"""The server's bound."""
 _DEFAULTS: dict[str, Any] = {"volatile": False, "soft_volatile": False, "cacheable": True, "retries": 0}
 
 
@@ -188,6 +190,13 @@ class _NodeSignature:
         return {"node": params}
 
 
+def _offered(commands: Mapping[str, CommandFunction]) -> list[str]:
+    """The commands that may be run within others; none if the values of all may be kept."""
+    modes = ("volatile", "soft_volatile")
+    unkept = any(command.declaration.get(mode) for command in commands.values() for mode in modes)
+    return [f"{name}@{command.version}" for name, command in commands.items()][:_MOST_HERE] if unkept else []
+
+
 class _Node:
     """The values of a running node: its inputs, and those of the steps that have ended."""
 
@@ -201,6 +210,17 @@ class _Node:
         self._known: dict[tuple[str, int], Content] = {}
         """What was read from the server, and the values of steps, by their places."""
         self._files = 0
+        if ctx._asking.run is None:
+            ctx._asking.here = _offered(commands)
+            ctx._asking.run = self._run_here
+
+    def _run_here(self, params: dict[str, Any]) -> bytes:
+        """The value of a query that this attempt asks for and that may not be kept."""
+        with _Node(self._commands, params, self._ctx._within()) as running:
+            for at in range(running.count):
+                command, arguments = running.prepare(at)
+                running.keep(at, command.call(arguments))
+            return running._known["step", running.count - 1].read()
 
     @property
     def count(self) -> int:

@@ -46,6 +46,28 @@ pub(super) const PLANNED: &[Code] = &[
     Code::Unavailable,
     Code::StorageFull,
 ];
+/// Problems of a query that a running step asks for.
+const ASKED_WITHIN: &[Code] = &[
+    Code::BadRequest,
+    Code::NotFound,
+    Code::LeaseLost,
+    Code::Conflict,
+    Code::QueryCycle,
+    Code::QuerySyntax,
+    Code::QueryTooLarge,
+    Code::UnknownCommand,
+    Code::WrongArgument,
+    Code::WrongPlace,
+    Code::UnknownSource,
+    Code::FormatNotOffered,
+    Code::NotSerialisable,
+    Code::StepFailed,
+    Code::StepCrashed,
+    Code::StepCancelled,
+    Code::VersionChanged,
+    Code::Unavailable,
+    Code::StorageFull,
+];
 /// Problems of a request for a query.
 const ASKED: &[Code] = &[
     Code::BadRequest,
@@ -134,6 +156,35 @@ pub(super) fn all() -> Vec<Row> {
             Code::LeaseLost,
             Code::Conflict,
             Code::RangeNotSatisfiable,
+            Code::Unavailable,
+        ]),
+        post(
+            "/api/v1/attempts/{id}/queries",
+            "askWithin",
+            "Ask for a query from a running step of another one",
+        )
+        .headers(LEASE)
+        .takes::<wire::AskSubQuery>()
+        .gives::<wire::SubQuery>("The value is there")
+        .answers_with(202, "A job makes the value", Some((JSON, part::<wire::SubQuery>)))
+        .telling(LOCATION)
+        .problems(ASKED_WITHIN),
+        get(
+            "/api/v1/attempts/{id}/queries/{job}",
+            "askedWithin",
+            "Read the answer to a query that a running step has asked for",
+        )
+        .headers(LEASE)
+        .gives::<wire::SubQuery>("The value is there")
+        .answers_with(202, "A job makes the value", Some((JSON, part::<wire::SubQuery>)))
+        .telling(LOCATION)
+        .problems(&[
+            Code::NotFound,
+            Code::LeaseLost,
+            Code::StepFailed,
+            Code::StepCrashed,
+            Code::StepCancelled,
+            Code::VersionChanged,
             Code::Unavailable,
         ]),
         get(
