@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::arguments::is_false;
 use super::declaration::text_form;
 use super::{CommandName, Identity, Input, Node, SourceDigest, SourceKey, StepInput, Typed, Version};
 use crate::json::base64;
@@ -25,6 +26,9 @@ pub struct NodeParams {
     /// The stored data that the steps receive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceParam>,
+    /// Whether the job runs even if the same was run before with the same bytes.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub anew: bool,
 }
 
 /// Stored data that a step receives: the bytes that the key named when the query was planned.
@@ -49,6 +53,9 @@ pub struct StepParams {
     pub input: Option<Place>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
+    /// Set if the value of the step stays on its worker: the worker may keep it under this identity for later jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Identity>,
 }
 
 /// An argument of a step.
@@ -102,6 +109,7 @@ impl NodeParams {
             arguments: step.arguments.iter().map(argument).collect(),
             input: step.input.as_ref().map(|input| place(node, input)),
             format: step.format.clone(),
+            kept: step.stays.then_some(step.identity),
         });
         let sources = node.inputs.iter().filter_map(|input| match input {
             Input::Source(key, digest) => Some(SourceParam { key: key.clone(), digest: *digest }),
@@ -113,6 +121,7 @@ impl NodeParams {
             steps: steps.collect(),
             inputs,
             sources: sources.collect(),
+            anew: false,
         }
     }
 }

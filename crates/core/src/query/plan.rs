@@ -79,8 +79,12 @@ pub struct PlannedStep {
     /// None for a step that begins with nothing.
     pub input: Option<StepInput>,
     pub format: Option<String>,
+    /// Whether its value is kept on the worker that made it.
+    pub stays: bool,
     /// Where it stands in the text that was planned.
     pub span: Span,
+    /// The canonical text up to its end.
+    pub text: String,
 }
 
 /// What one job runs.

@@ -1,14 +1,17 @@
 //! A node of a query: each step is a process with its input on standard input, its arguments as words, and its value on
 //! standard output. What it writes to standard error is the log, and its exit code is the outcome.
 
+pub(super) mod kept;
 mod values;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jobhall_core::query::{ArgumentParam, InputPlace, NodeParams, StepParams, StoredValue};
 use jobhall_protocol::{AssignedJob, Outcome, OutcomeReport, RetryVerdict};
 use serde_json::value::RawValue;
 
+use self::kept::{KeptValue, StepAnswer};
 use self::values::{Left, SizeLimit};
 use super::filters::Filter;
 use super::{Attempt, Gathered, contract};
@@ -74,12 +77,27 @@ impl Attempt {
         if let Some(report) = self.seen(&params).await {
             return Some(report);
         }
-        for (at, step) in params.steps.iter().enumerate() {
-            if let Some(report) = self.run_step(&slot, at, step, &files, gathered).await {
+        for (at, answer) in self.kept.answers(&params).into_iter().enumerate() {
+            let report = match answer {
+                StepAnswer::Run => self.run_step(&slot, at, &params.steps[at], &files, gathered).await,
+                StepAnswer::Kept(value) => put_kept(value, files.value(at), &files).await,
+                StepAnswer::NotNeeded => None,
+            };
+            if let Some(report) = report {
                 return Some(report).filter(|_| self.reporter.order() < Order::Lost);
             }
         }
         self.value_of(&params, &files).await
+    }
+
+    /// Keeps the value that a step has left, if it stays on this worker.
+    async fn keep_value(&self, step: &StepParams, path: PathBuf) {
+        let Some(identity) = step.kept else { return };
+        let (kept, command) = (self.kept.clone(), step.command.clone());
+        let kept = tokio::task::spawn_blocking(move || kept.keep(identity, &path)).await;
+        if let Err(error) = kept.map_err(std::io::Error::other).and_then(|kept| kept) {
+            tracing::warn!("the value of {command} is not kept: {error}");
+        }
     }
 
     /// The report of an attempt whose value was made before from the same bytes; none if it has to run. A server that
@@ -130,7 +148,11 @@ impl Attempt {
         }
         let cancelled = self.reporter.order() == Order::Cancel;
         if !cancelled && ended.status == Status::Exit(0) {
-            return if is_unchanged(&filter).await { None } else { Some(self.outdated(step).await) };
+            if !is_unchanged(&filter).await {
+                return Some(self.outdated(step).await);
+            }
+            self.keep_value(step, files.value(at)).await;
+            return None;
         }
         Some(contract::outcome(&ended, cancelled, false, Ok(None)))
     }
@@ -197,6 +219,17 @@ impl Attempt {
             Err(error) => broken("no_value", &error),
         })
     }
+}
+
+/// Writes a value that was kept to the file of its step; the report says why it could not be written.
+async fn put_kept(value: Arc<KeptValue>, path: PathBuf, files: &Files<'_>) -> Option<OutcomeReport> {
+    let file = match files.left.create_file(&path, files.user.as_ref()) {
+        Ok(file) => file,
+        Err(error) => return Some(broken("no_inputs", &error)),
+    };
+    let written = tokio::task::spawn_blocking(move || value.write(&file)).await;
+    let written = written.map_err(std::io::Error::other).and_then(|written| written);
+    written.err().map(|error| broken("no_inputs", &error))
 }
 
 /// Whether the files of a command are as they were declared.

@@ -98,7 +98,9 @@ fn planned(
         arguments,
         input,
         format: step.format.clone(),
+        stays: step.ruling.kept == Kept::OnWorker,
         span: step.span,
+        text: step.text.clone(),
     }
 }
 
