@@ -42,11 +42,11 @@ pub use query::command::{
     ArgumentType, Command, CommandArgument, CommandsDeclared, DeclareCommands, DeclaredCommand, KnownCommand,
 };
 pub use query::command_file::{COMMAND_FILES_MAX, CommandFile, FILE_WORD_BYTES_MAX};
-pub use query::metadata::QueryMetadata;
+pub use query::metadata::{QueryDependency, QueryMetadata, QueryPreview};
 pub use query::source::Source;
 pub use query::{
     AskQuery, CACHE_COMPUTED, CACHE_HEADER, CACHE_HIT, CACHE_JOINED, PlannedNode, QueryPlan, QueryProblem,
-    QueryPromise, QueryStep,
+    QueryProgress, QueryPromise, QueryStep, REFRESH_ALL,
 };
 pub use server::node::{Node, NodeRole};
 pub use server::stats::{Asker, Disk, Durations, Kept, KeptType, Queue, Rates, Stats, Totals, Workforce};

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jobhall_core::query::{
-    Input, Kept, Node, Plan, Query, QueryError, QueryErrorKind, SourceKey, StoredValue, plan,
+    CommandName, Input, Kept, Node, NodeParams, Plan, Query, QueryError, QueryErrorKind, SourceKey,
+    StoredValue, plan,
 };
 use jobhall_core::{After, Disposition, Job, JobId, NewJob, Owner, State, Submitted};
 use jobhall_engine::{Rejected, Submit};
@@ -34,6 +35,15 @@ pub struct Request {
     pub priority: i32,
     /// The owner of the jobs.
     pub owner: Option<Owner>,
+}
+
+/// What is computed anew although its value is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refresh {
+    /// All steps.
+    All,
+    /// The steps of this command, and all that receive a value of them.
+    Command(CommandName),
 }
 
 /// The answer to a request.
@@ -66,6 +76,8 @@ pub struct Planned {
     pub plan: Plan,
     /// One for each node.
     pub warmth: Vec<Warmth>,
+    /// Whether what is missing runs even if the same was run before with the same bytes.
+    pub anew: bool,
 }
 
 /// Whether the value of a node is there.
@@ -93,9 +105,21 @@ impl Queries {
     /// # Errors
     /// As [`Queries::ask`].
     pub async fn ask_planned(&self, request: Request) -> Result<(Asked, Planned), Error> {
+        self.ask_refreshing(request, None).await
+    }
+
+    /// The same, with what is computed anew.
+    ///
+    /// # Errors
+    /// As [`Queries::ask`]; also if the query has no step of the command that is to be computed anew.
+    pub async fn ask_refreshing(
+        &self,
+        request: Request,
+        refresh: Option<&Refresh>,
+    ) -> Result<(Asked, Planned), Error> {
         let manner = Manner { priority: request.priority, owner: request.owner };
         for _ in 0..TRIES {
-            let planned = self.plan(&request.query).await?;
+            let planned = self.plan_refreshing(&request.query, refresh).await?;
             self.use_sources(&planned.plan).await;
             if let Input::Source(key, digest) = &planned.plan.value {
                 match self.source(key).await? {
@@ -128,9 +152,14 @@ impl Queries {
     /// # Errors
     /// The query is wrong, or the store cannot be read.
     pub async fn plan(&self, query: &Query) -> Result<Planned, Error> {
+        self.plan_refreshing(query, None).await
+    }
+
+    async fn plan_refreshing(&self, query: &Query, refresh: Option<&Refresh>) -> Result<Planned, Error> {
         let plan = self.plan_only(query).await?;
-        let warmth = self.warmth(&plan).await?;
-        Ok(Planned { plan, warmth })
+        let refreshed = refreshed(&plan, refresh)?;
+        let warmth = self.warmth(&plan, &refreshed).await?;
+        Ok(Planned { plan, warmth, anew: refresh.is_some() })
     }
 
     /// Plans a query, with the commands and sources that are current.
@@ -145,8 +174,8 @@ impl Queries {
     }
 
     /// One read for all nodes whose value may be shared. A node is needed if the last one needs it, over nodes that are
-    /// not cached.
-    async fn warmth(&self, plan: &Plan) -> Result<Vec<Warmth>, Error> {
+    /// not cached. The value of a node that is refreshed does not count.
+    async fn warmth(&self, plan: &Plan, refreshed: &[bool]) -> Result<Vec<Warmth>, Error> {
         let mut keys = Vec::with_capacity(plan.nodes.len());
         let mut asked = Vec::with_capacity(plan.nodes.len());
         for (at, node) in plan.nodes.iter().enumerate().filter(|(_, node)| node.kept == Kept::Shared) {
@@ -161,6 +190,9 @@ impl Queries {
         for (at, job) in asked.into_iter().zip(found) {
             warmth[at] = job.map_or(Warmth::Missing(None), read);
             self.0.cache.found(seen, &plan.nodes[at].identity, &warmth[at]);
+            if let (true, Warmth::Hit(job, _)) = (refreshed[at], &warmth[at]) {
+                warmth[at] = Warmth::Missing(Some(job.id));
+            }
         }
         let mut needed = vec![false; plan.nodes.len()];
         for at in (0..plan.nodes.len()).rev() {
@@ -233,6 +265,26 @@ fn with_nearest(error: QueryError, sources: &Index) -> QueryError {
     QueryError { kind, ..error }
 }
 
+/// For each node whether it is computed anew.
+fn refreshed(plan: &Plan, refresh: Option<&Refresh>) -> Result<Vec<bool>, Error> {
+    let mut refreshed = vec![false; plan.nodes.len()];
+    let Some(refresh) = refresh else { return Ok(refreshed) };
+    for (at, node) in plan.nodes.iter().enumerate() {
+        let mut commands = node.steps.iter().map(|step| &step.declared.declaration.name);
+        let named = match refresh {
+            Refresh::All => true,
+            Refresh::Command(name) => commands.any(|command| command == name),
+        };
+        refreshed[at] = named || needed_by(node).any(|input| refreshed[input]);
+    }
+    match refresh {
+        Refresh::Command(name) if !refreshed.contains(&true) => {
+            Err(Error::Refused(format!("refresh: the query has no step of the command {name}")))
+        }
+        _ => Ok(refreshed),
+    }
+}
+
 fn needed_by(node: &Node) -> impl Iterator<Item = usize> + '_ {
     node.inputs.iter().filter_map(|input| match input {
         Input::Node(at) => Some(*at),
@@ -268,7 +320,9 @@ fn jobs(planned: &Planned, manner: &Manner) -> Result<(Vec<usize>, Vec<NewJob>),
         }
         positions.insert(at, jobs.len());
         missing.push(at);
-        jobs.push(job::job(node, inputs, after, *seen, manner)?);
+        let anew = planned.anew || seen.is_some();
+        let params = NodeParams { anew, ..NodeParams::new(node, inputs) };
+        jobs.push(job::job(node, &params, after, *seen, manner)?);
     }
     Ok((missing, jobs))
 }

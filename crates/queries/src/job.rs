@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::needs::{Needs, Number, Uses};
-use jobhall_core::query::{Declaration, Identity, Kept, Node, NodeParams, Place, PlannedStep};
+use jobhall_core::query::{Declaration, Kept, Node, NodeParams, Place, PlannedStep};
 use jobhall_core::{
     After, JobId, Json, Key, NewJob, OnDuplicate, Owner, QueueName, RetryPolicy, Reuse, Timeouts, TypeName,
 };
@@ -41,15 +41,15 @@ pub(crate) fn queue() -> Result<QueueName, Error> {
     QueueName::new(QUEUE).map_err(damaged)
 }
 
-/// The job of a node that receives the values of these inputs. `seen` is a success that must not answer.
+/// The job of a node with these params. `seen` is a success that must not answer.
 pub(crate) fn job(
     node: &Node,
-    inputs: Vec<Identity>,
+    params: &NodeParams,
     after: Vec<After>,
     seen: Option<JobId>,
     manner: &Manner,
 ) -> Result<NewJob, Error> {
-    let params = serde_json::to_string(&NodeParams::new(node, inputs)).map_err(damaged)?;
+    let params = serde_json::to_string(params).map_err(damaged)?;
     let declarations = || node.steps.iter().map(|step| &step.declared.declaration);
     let retries = declarations().map(|declaration| declaration.retries).max().unwrap_or(0);
     let retry = match retries {

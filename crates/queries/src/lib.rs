@@ -33,7 +33,7 @@ mod seen;
 mod sources;
 mod steps;
 
-pub use ask::{Asked, Found, Planned, Request, Warmth};
+pub use ask::{Asked, Found, Planned, Refresh, Request, Warmth};
 pub use cache::counts::{CommandCounts, Misses};
 pub use cache::evict::Removed;
 pub use cache::pins::PINS_MAX;
@@ -46,7 +46,7 @@ pub use outdated::VERSION_CHANGED;
 pub use promise::{Content, Ended, EndedHow, Pending, Value};
 pub use registry::{DeclaredFile, Declaring, Known, Origin};
 pub use sources::{BY_DIGEST, PutSource, SOURCES_BYTES_MAX, SOURCES_MAX, StoredSource};
-pub use steps::{Answered, StepOf};
+pub use steps::{Answered, StepJob, StepOf};
 
 use std::sync::Arc;
 

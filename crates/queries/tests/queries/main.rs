@@ -8,5 +8,8 @@ mod editing;
 mod evicting;
 mod failing;
 mod large;
+mod modes;
+mod order;
 mod rig;
 mod sources;
+mod upkeep;

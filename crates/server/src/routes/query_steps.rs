@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
-use jobhall_core::query::{NodeParams, Query, StoredValue, URL_BYTES_MAX};
+use jobhall_core::query::{Query, StoredValue, URL_BYTES_MAX};
 use jobhall_core::{Failure, Job, JobId, Lease, Outcome, State as JobState};
-use jobhall_protocol::{CACHE_COMPUTED, CACHE_HIT, CACHE_JOINED, Page, QueryPlan, QueryStep, schema};
-use jobhall_queries::{Answered, Found, Planned, StepOf};
+use jobhall_protocol::{
+    CACHE_COMPUTED, CACHE_HIT, CACHE_JOINED, Page, QueryPlan, QueryProgress, QueryStep, schema,
+};
+use jobhall_queries::{Answered, Found, Planned, StepJob, StepOf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -54,7 +56,7 @@ pub(super) async fn list(
     check_scope(&who)?;
     let id = params::job_id(&id)?;
     let jobs = app.queries.jobs_of(id).await.map_err(|error| refused(error, ""))?;
-    let items = jobs.iter().flat_map(|(job, params)| of_job(job, params)).collect();
+    let items = jobs.iter().flat_map(of_job).collect();
     Ok(error::ok(&Page { items, next_cursor: None }))
 }
 
@@ -103,13 +105,26 @@ fn shown(step: &StepOf, job: Option<&Job>) -> QueryStep {
         age_s: None,
         workers: Vec::new(),
         why: step.why.clone(),
+        asked_by: None,
+        progress: Vec::new(),
     };
     job.map_or(shown.clone(), |job| with_job(shown, job))
 }
 
+/// The progress of the jobs of a promise that are pending.
+pub(super) async fn progress(app: &App, promise: JobId) -> Result<Vec<QueryProgress>, ApiError> {
+    let jobs = app.queries.jobs_of(promise).await.map_err(|error| refused(error, ""))?;
+    let progress = jobs.into_iter().filter(|of| !of.progress.is_empty()).map(|of| QueryProgress {
+        job: of.job.id.get(),
+        query: of.params.query,
+        progress: of.progress,
+    });
+    Ok(progress.collect())
+}
+
 /// The steps of one job.
-fn of_job<'a>(job: &'a Job, params: &'a NodeParams) -> impl Iterator<Item = QueryStep> + 'a {
-    params.steps.iter().map(|step| {
+fn of_job(StepJob { job, params, progress, asked_by }: &StepJob) -> impl Iterator<Item = QueryStep> + '_ {
+    params.steps.iter().map(move |step| {
         let shown = QueryStep {
             query: params.query.clone(),
             identity: params.identity.to_string(),
@@ -124,6 +139,8 @@ fn of_job<'a>(job: &'a Job, params: &'a NodeParams) -> impl Iterator<Item = Quer
             age_s: None,
             workers: Vec::new(),
             why: None,
+            asked_by: asked_by.map(JobId::get),
+            progress: progress.clone(),
         };
         with_job(shown, job)
     })
