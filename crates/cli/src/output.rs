@@ -132,6 +132,16 @@ impl Output {
         }
     }
 
+    /// The same without messages.
+    pub fn silent(&self) -> Output {
+        Output { quiet: true, ..self.clone() }
+    }
+
+    /// Whether messages can be redrawn: standard error is a terminal, and no log.
+    pub fn is_live(&self) -> bool {
+        progress::Manner::here(self.quiet) == progress::Manner::Bar
+    }
+
     /// Prints a message on standard error if `--verbose` is given.
     pub fn detail(&self, text: &str) {
         if self.verbose {

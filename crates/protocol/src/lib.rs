@@ -42,7 +42,7 @@ pub use query::command::{
     ArgumentType, Command, CommandArgument, CommandsDeclared, DeclareCommands, DeclaredCommand, KnownCommand,
 };
 pub use query::command_file::{COMMAND_FILES_MAX, CommandFile, FILE_WORD_BYTES_MAX};
-pub use query::metadata::QueryMetadata;
+pub use query::metadata::{QueryDependency, QueryMetadata, QueryPreview};
 pub use query::recipe::{
     MadeRecipe, MakeRecipes, PutRecipe, RECIPES_MADE_MAX, Recipe, RecipeLine, RecipeLines, RecipeState,
 };
@@ -50,7 +50,7 @@ pub use query::source::Source;
 pub use query::sub_query::{AskSubQuery, HERE_BYTES_MAX, HERE_MAX, SubQuery, SubQueryState};
 pub use query::{
     AskQuery, CACHE_COMPUTED, CACHE_HEADER, CACHE_HIT, CACHE_JOINED, PlannedNode, QueryCheck, QueryPlan,
-    QueryProblem, QueryPromise, QueryStep,
+    QueryProblem, QueryProgress, QueryPromise, QueryStep, REFRESH_ALL,
 };
 pub use server::node::{Node, NodeRole};
 pub use server::stats::{Asker, Disk, Durations, Kept, KeptType, Queue, Rates, Stats, Totals, Workforce};

@@ -8,9 +8,11 @@ pub(crate) mod recipe;
 pub(crate) mod source;
 pub(crate) mod sub_query;
 
+use jobhall_core::Indicator;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::job::core_schema::IndicatorSchema;
 use crate::job::schema;
 
 /// The header that says where a value came from: [`CACHE_HIT`], [`CACHE_JOINED`] or [`CACHE_COMPUTED`].
@@ -22,6 +24,9 @@ pub const CACHE_JOINED: &str = "joined";
 /// The value was made for this request.
 pub const CACHE_COMPUTED: &str = "computed";
 
+/// The `refresh` of a query whose steps are all computed anew.
+pub const REFRESH_ALL: &str = "*";
+
 /// A query to be answered in the background.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +34,11 @@ pub struct AskQuery {
     /// The text of the query, as in a URL.
     #[schemars(with = "schema::QueryText")]
     pub query: String,
+    /// Compute the steps of this command anew, and all that follow them, although their values are stored; `*` for all
+    /// steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::Refreshed>")]
+    pub refresh: Option<String>,
 }
 
 /// The promise of a value: the job that makes it.
@@ -57,6 +67,9 @@ pub struct QueryPromise {
     /// How each step is answered. Only in the answer to a request for the query.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<QueryStep>,
+    /// The progress of all jobs that it still depends on, and its own. Only in the answer to a request for the promise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<QueryProgress>,
 }
 
 /// One step of a query.
@@ -100,6 +113,25 @@ pub struct QueryStep {
     /// What the check of its command has answered; only in a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<QueryCheck>,
+    /// The job that asked for it while it ran; only for a step of another query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<u64>,
+    /// The latest progress of its live attempt, without what is complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<IndicatorSchema>")]
+    pub progress: Vec<Indicator>,
+}
+
+/// Progress of one of the jobs that make a value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueryProgress {
+    /// The job.
+    pub job: u64,
+    /// The canonical text up to its last step.
+    pub query: String,
+    /// What it has reported last, without what is complete.
+    #[schemars(with = "Vec<IndicatorSchema>")]
+    pub progress: Vec<Indicator>,
 }
 
 /// The last run of a check, whose output stands in the identity of a step.

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jobhall_core::query::{
-    Input, Kept, Node, Plan, Query, QueryError, QueryErrorKind, SourceKey, StoredValue, plan,
+    CommandName, Input, Kept, Node, NodeParams, Plan, Query, QueryError, QueryErrorKind, SourceKey,
+    StoredValue, plan,
 };
 use jobhall_core::{After, Disposition, Job, JobId, NewJob, Owner, State, Submitted, Time};
 use jobhall_engine::{Rejected, Submit};
@@ -37,6 +38,24 @@ pub struct Request {
     pub owner: Option<Owner>,
     /// The attempt that asks, if it is one.
     pub within: Option<Asker>,
+}
+
+/// What is computed anew although its value is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refresh {
+    /// All steps.
+    All,
+    /// The steps of this command, and all that receive a value of them.
+    Command(CommandName),
+}
+
+/// Which stored values count.
+#[derive(Clone, Copy)]
+enum Counts<'a> {
+    /// Those that have not expired, without what is computed anew.
+    Fresh(Option<&'a Refresh>),
+    /// Also those that have expired.
+    Stale,
 }
 
 /// The answer to a request.
@@ -71,6 +90,8 @@ pub struct Planned {
     pub warmth: Vec<Warmth>,
     /// When it was planned.
     pub at: Time,
+    /// Whether what is missing runs even if the same was run before with the same bytes.
+    pub anew: bool,
 }
 
 /// Whether the value of a node is there.
@@ -100,6 +121,18 @@ impl Queries {
     /// # Errors
     /// As [`Queries::ask`].
     pub async fn ask_planned(&self, request: Request) -> Result<(Asked, Planned), Error> {
+        self.ask_refreshing(request, None).await
+    }
+
+    /// The same, with what is computed anew.
+    ///
+    /// # Errors
+    /// As [`Queries::ask`]; also if the query has no step of the command that is to be computed anew.
+    pub async fn ask_refreshing(
+        &self,
+        request: Request,
+        refresh: Option<&Refresh>,
+    ) -> Result<(Asked, Planned), Error> {
         let manner =
             Manner { priority: request.priority, owner: request.owner.clone(), within: request.within };
         if request.stale
@@ -108,7 +141,8 @@ impl Queries {
             return Ok(stale);
         }
         for _ in 0..TRIES {
-            let (planned, failed) = self.plan_checked(&request.query, request.compute, &manner).await?;
+            let (plan, failed) = self.checked(&request.query, request.compute, &manner).await?;
+            let planned = self.planned(plan, Counts::Fresh(refresh)).await?;
             self.use_sources(&planned.plan).await;
             if let Some(job) = failed {
                 let disposition = Disposition::Joined;
@@ -156,19 +190,24 @@ impl Queries {
     /// The query is wrong, or the store cannot be read.
     pub async fn plan(&self, query: &Query) -> Result<Planned, Error> {
         let plan = self.plan_only(query, Answers::Last).await?;
-        self.planned(plan, false).await
+        self.planned(plan, Counts::Fresh(None)).await
     }
 
-    async fn planned(&self, plan: Plan, stale: bool) -> Result<Planned, Error> {
+    async fn planned(&self, plan: Plan, counts: Counts<'_>) -> Result<Planned, Error> {
         let at = now();
-        let warmth = self.warmth(&plan, at, stale).await?;
-        Ok(Planned { plan, warmth, at })
+        let (stale, refresh) = match counts {
+            Counts::Fresh(refresh) => (false, refresh),
+            Counts::Stale => (true, None),
+        };
+        let refreshed = refreshed(&plan, refresh)?;
+        let warmth = self.warmth(&plan, at, stale, &refreshed).await?;
+        Ok(Planned { plan, warmth, at, anew: refresh.is_some() })
     }
 
     /// The value of a query by the last answers of its checks, also if it has expired.
     async fn stale(&self, query: &Query) -> Result<Option<(Asked, Planned)>, Error> {
         let plan = self.plan_only(query, Answers::Last).await?;
-        let planned = self.planned(plan, true).await?;
+        let planned = self.planned(plan, Counts::Stale).await?;
         let Some(Warmth::Hit(job, value)) = planned.warmth.last() else { return Ok(None) };
         self.0.cache.answered(&planned);
         let ended = Arc::new(Ended::value((**job).clone(), value)?);
@@ -183,6 +222,17 @@ impl Queries {
         compute: bool,
         manner: &Manner,
     ) -> Result<(Planned, Option<JobId>), Error> {
+        let (plan, failed) = self.checked(query, compute, manner).await?;
+        Ok((self.planned(plan, Counts::Fresh(None)).await?, failed))
+    }
+
+    /// Plans a query by current answers of its checks.
+    async fn checked(
+        &self,
+        query: &Query,
+        compute: bool,
+        manner: &Manner,
+    ) -> Result<(Plan, Option<JobId>), Error> {
         let since = now();
         let mut plan = self.plan_only(query, Answers::Current(since)).await?;
         for _ in 0..TRIES {
@@ -190,7 +240,7 @@ impl Queries {
                 break;
             }
             if let Some(failed) = self.run_checks(&plan, since, manner).await? {
-                return Ok((self.planned(plan, false).await?, Some(failed)));
+                return Ok((plan, Some(failed)));
             }
             plan = self.plan_only(query, Answers::Current(since)).await?;
         }
@@ -198,7 +248,7 @@ impl Queries {
             // Its commands change all the time.
             return Err(Rejected::Contended.into());
         }
-        Ok((self.planned(plan, false).await?, None))
+        Ok((plan, None))
     }
 
     /// Plans a query, with the commands, sources and recipes that are current.
@@ -215,8 +265,14 @@ impl Queries {
     }
 
     /// One read for all nodes whose value may be shared. A node is needed if the last one needs it, over nodes that are
-    /// not cached.
-    async fn warmth(&self, plan: &Plan, now: Time, stale: bool) -> Result<Vec<Warmth>, Error> {
+    /// not cached. The value of a node that is refreshed does not count.
+    async fn warmth(
+        &self,
+        plan: &Plan,
+        now: Time,
+        stale: bool,
+        refreshed: &[bool],
+    ) -> Result<Vec<Warmth>, Error> {
         let mut keys = Vec::with_capacity(plan.nodes.len());
         let mut asked = Vec::with_capacity(plan.nodes.len());
         for (at, node) in plan.nodes.iter().enumerate().filter(|(_, node)| node.kept == Kept::Shared) {
@@ -231,6 +287,9 @@ impl Queries {
         for (at, job) in asked.into_iter().zip(found) {
             warmth[at] = job.map_or(Warmth::Missing(None), |job| read(job, now, stale));
             self.0.cache.found(seen, &plan.nodes[at].identity, &warmth[at]);
+            if let (true, Warmth::Hit(job, _)) = (refreshed[at], &warmth[at]) {
+                warmth[at] = Warmth::Missing(Some(job.id));
+            }
         }
         let mut needed = vec![false; plan.nodes.len()];
         for at in (0..plan.nodes.len()).rev() {
@@ -327,6 +386,7 @@ fn call_name(planned: &Planned, at: usize) -> String {
     let identity = planned.plan.nodes[at].identity;
     match planned.warmth[at] {
         Warmth::Missing(Some(seen)) => format!("{identity} above {seen}"),
+        Warmth::Expired(ref seen, _) => format!("{identity} above {}", seen.id),
         _ => identity.to_string(),
     }
 }
@@ -334,8 +394,28 @@ fn call_name(planned: &Planned, at: usize) -> String {
 impl Planned {
     /// The nodes that have to be made.
     pub(crate) fn missing(&self) -> impl Iterator<Item = &Node> {
-        let missing = |(_, warmth): &(_, &Warmth)| matches!(warmth, Warmth::Missing(_));
+        let missing = |(_, warmth): &(_, &Warmth)| matches!(warmth, Warmth::Missing(_) | Warmth::Expired(..));
         self.plan.nodes.iter().zip(&self.warmth).filter(missing).map(|(node, _)| node)
+    }
+}
+
+/// For each node whether it is computed anew.
+fn refreshed(plan: &Plan, refresh: Option<&Refresh>) -> Result<Vec<bool>, Error> {
+    let mut refreshed = vec![false; plan.nodes.len()];
+    let Some(refresh) = refresh else { return Ok(refreshed) };
+    for (at, node) in plan.nodes.iter().enumerate() {
+        let mut commands = node.steps.iter().map(|step| &step.declared.declaration.name);
+        let named = match refresh {
+            Refresh::All => true,
+            Refresh::Command(name) => commands.any(|command| command == name),
+        };
+        refreshed[at] = named || needed_by(node).any(|input| refreshed[input]);
+    }
+    match refresh {
+        Refresh::Command(name) if !refreshed.contains(&true) => {
+            Err(Error::Refused(format!("refresh: the query has no step of the command {name}")))
+        }
+        _ => Ok(refreshed),
     }
 }
 
@@ -383,7 +463,11 @@ fn jobs(planned: &Planned, manner: &Manner) -> Result<(Vec<usize>, Vec<NewJob>),
         }
         positions.insert(at, jobs.len());
         missing.push(at);
-        jobs.push(job::job(node, inputs, seen, manner)?);
+        let Inputs { identities, after, expire_at } = inputs;
+        let inputs_expire_at = expire_at.map(Time::as_ms);
+        let anew = planned.anew || seen.is_some();
+        let params = NodeParams { anew, inputs_expire_at, ..NodeParams::new(node, identities) };
+        jobs.push(job::job(node, &params, after, seen, manner)?);
     }
     Ok((missing, jobs))
 }

@@ -64,17 +64,15 @@ pub(crate) struct Inputs {
     pub expire_at: Option<Time>,
 }
 
-/// The job of a node that receives these values. `seen` is a success that must not answer.
+/// The job of a node with these params. `seen` is a success that must not answer.
 pub(crate) fn job(
     node: &Node,
-    inputs: Inputs,
+    params: &NodeParams,
+    after: Vec<After>,
     seen: Option<JobId>,
     manner: &Manner,
 ) -> Result<NewJob, Error> {
-    let Inputs { identities, after, expire_at } = inputs;
-    let inputs_expire_at = expire_at.map(Time::as_ms);
-    let params = NodeParams { inputs_expire_at, ..NodeParams::new(node, identities) };
-    let params = serde_json::to_string(&params).map_err(damaged)?;
+    let params = serde_json::to_string(params).map_err(damaged)?;
     let declarations = || node.steps.iter().map(|step| &step.declared.declaration);
     let retries = declarations().map(|declaration| declaration.retries).max().unwrap_or(0);
     let retry = match retries {
@@ -106,7 +104,7 @@ pub(crate) fn job(
 
 /// The job of a check. Those who ask at the same time share it, and it answers no later request.
 pub(crate) fn of_check(check: &PlannedCheck, manner: &Manner) -> Result<NewJob, Error> {
-    let params = serde_json::to_string(&NodeParams::of_check(check)).map_err(damaged)?;
+    let params = NodeParams::of_check(check);
     let step = PlannedStep {
         identity: check.identity,
         declared: check.declared.clone(),
@@ -114,7 +112,9 @@ pub(crate) fn of_check(check: &PlannedCheck, manner: &Manner) -> Result<NewJob, 
         input: None,
         format: None,
         check: None,
+        stays: false,
         span: Span::default(),
+        text: check.text.clone(),
     };
     let node = Node {
         identity: check.identity,
@@ -127,9 +127,8 @@ pub(crate) fn of_check(check: &PlannedCheck, manner: &Manner) -> Result<NewJob, 
     Ok(NewJob {
         // No identity of a value has this form.
         key: Some(Key::new(&format!("check:{}", check.identity)).map_err(damaged)?),
-        params: Json::params(&params).map_err(|error| Error::Refused(error.to_string()))?,
         retry: Some(RetryPolicy::once()),
-        ..job(&node, Inputs::default(), None, manner)?
+        ..job(&node, &params, Vec::new(), None, manner)?
     })
 }
 

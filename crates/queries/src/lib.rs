@@ -38,7 +38,7 @@ mod seen;
 mod sources;
 mod steps;
 
-pub use ask::{Asked, Found, Planned, Request, Warmth};
+pub use ask::{Asked, Found, Planned, Refresh, Request, Warmth};
 pub use asked::{Asker, Inline, SubAsked, Within};
 pub use cache::counts::{CommandCounts, Misses};
 pub use cache::evict::Removed;
@@ -55,7 +55,7 @@ pub use recipes::status::{RecipeState, RecipeStatus};
 pub use recipes::{RECIPE_TEXT_BYTES_MAX, RECIPES_MAX, StoredRecipe};
 pub use registry::{DeclaredFile, Declaring, Known, Origin};
 pub use sources::{BY_DIGEST, PutSource, SOURCES_BYTES_MAX, SOURCES_MAX, StoredSource};
-pub use steps::{Answered, StepOf};
+pub use steps::{Answered, StepJob, StepOf};
 
 use std::sync::Arc;
 

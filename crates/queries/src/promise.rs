@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jobhall_core::query::{NodeParams, SourceDigest, StoredValue};
 use jobhall_core::{Dependency, Failure, Job, JobId, State, StateName};
-use jobhall_engine::{Engine, Rejected, Watched};
+use jobhall_engine::{Engine, Rejected, Shown, Watched};
 use jobhall_store::{FeedRow, Store};
 use tokio::sync::{OnceCell, watch};
 
@@ -224,8 +224,12 @@ impl Shared {
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Result<Job, Error> {
+        self.shown(id).await.map(|shown| shown.job)
+    }
+
+    pub(crate) async fn shown(&self, id: JobId) -> Result<Shown, Error> {
         match self.engine.show(id).await {
-            Ok(shown) if is_query(&shown.job) => Ok(shown.job),
+            Ok(shown) if is_query(&shown.job) => Ok(shown),
             Ok(_) | Err(Rejected::NoSuchJob(_)) => Err(Error::NoSuchPromise(id.get())),
             Err(refused) => Err(refused.into()),
         }

@@ -86,7 +86,7 @@ impl Queries {
     /// # Errors
     /// The store cannot be read.
     pub async fn seen(&self, job: &Job, params: &NodeParams) -> Result<Option<String>, Error> {
-        if job.spec.key.is_none() || params.inputs.is_empty() {
+        if job.spec.key.is_none() || params.inputs.is_empty() || params.anew {
             return Ok(None);
         }
         let Some(identity) = self.content(job, params).await? else { return Ok(None) };

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jobhall_core::query::{CommandName, Identity, Node, NodeParams, Query, Version};
-use jobhall_core::{Disposition, Job, JobId, TimeSpan};
-use jobhall_engine::Rejected;
+use jobhall_core::{Disposition, Indicator, Job, JobId, State, TimeSpan};
+use jobhall_engine::{Rejected, Shown, Why};
 
 use crate::ask::{Found, Planned, Warmth};
 use crate::cache::now;
@@ -47,6 +47,17 @@ pub struct StepOf {
     pub why: Option<String>,
     /// What is known of the check of its command; only in an explanation.
     pub check: Option<CheckState>,
+}
+
+/// The job of a step of a promise.
+#[derive(Clone, Debug)]
+pub struct StepJob {
+    pub job: Job,
+    pub params: NodeParams,
+    /// The latest progress of its live attempt, without what is complete.
+    pub progress: Vec<Indicator>,
+    /// The job that asked for it while it ran; none for the steps of the query itself.
+    pub asked_by: Option<JobId>,
 }
 
 /// The last job of each text that was asked for, as far as it is remembered: what an edit is compared with.
@@ -157,12 +168,8 @@ impl Queries {
 
     /// The job that makes the value of a node now, and how the last job of its text differs.
     async fn last_of(&self, node: &Node) -> Result<(Option<JobId>, Option<String>), Error> {
-        let Some(id) = self.0.last_jobs.get(&node.text) else { return Ok((None, None)) };
-        let last = match self.0.promises.shared.job(id).await {
-            Ok(last) => last,
-            Err(Error::NoSuchPromise(_)) => return Ok((None, None)),
-            Err(error) => return Err(error),
-        };
+        let Some(last) = self.last_job(&node.text).await? else { return Ok((None, None)) };
+        let id = last.id;
         let same = job::key(node)?.is_some_and(|key| last.spec.key.as_ref() == Some(&key));
         match (same, last.status.state.is_terminal()) {
             (true, false) => Ok((Some(id), None)),
@@ -173,29 +180,63 @@ impl Queries {
         }
     }
 
-    /// The jobs of the steps of a promise: each after those that it depends on, as far as they are stored.
+    /// The jobs of the steps of a promise, with those of the queries that they wait for: each after those that it depends
+    /// on, as far as they are stored.
     ///
     /// # Errors
     /// No job of a query has this id, or it cannot be read.
-    pub async fn jobs_of(&self, promise: JobId) -> Result<Vec<(Job, NodeParams)>, Error> {
-        let (mut open, mut seen) = (vec![promise], HashSet::from([promise]));
-        let mut found = Vec::new();
-        while let Some(id) = open.pop() {
-            let job = match self.0.promises.shared.job(id).await {
-                Ok(job) => job,
+    pub async fn jobs_of(&self, promise: JobId) -> Result<Vec<StepJob>, Error> {
+        let (mut open, mut seen) = (vec![(promise, None)], HashSet::from([promise]));
+        let mut found: Vec<StepJob> = Vec::new();
+        while let Some((id, asked_by)) = open.pop() {
+            let Shown { job, mut progress, .. } = match self.0.promises.shared.shown(id).await {
+                Ok(shown) => shown,
                 Err(Error::NoSuchPromise(_)) if id != promise => continue,
                 Err(error) => return Err(error),
             };
-            let inputs = job.spec.after.iter().copied().filter(|input| seen.insert(*input));
-            open.extend(inputs.take(CHAIN.saturating_sub(found.len())));
-            let params = params(&job)?;
-            found.push((job, params));
+            progress.retain(|indicator| !indicator.is_complete());
+            let room = CHAIN.saturating_sub(found.len());
+            let inputs = job.spec.after.iter().map(|input| (*input, asked_by));
+            let asked = self.waited_for(&job).await?.into_iter().map(|asked| (asked, Some(id)));
+            let new = inputs.chain(asked).filter(|(input, _)| seen.insert(*input));
+            open.extend(new.take(room));
+            found.push(StepJob { params: params(&job)?, job, progress, asked_by });
             if found.len() >= CHAIN {
                 break;
             }
         }
         found.reverse();
         Ok(found)
+    }
+
+    /// The jobs of queries that the attempt of a job waits for: the first of those that are open.
+    async fn waited_for(&self, job: &Job) -> Result<Vec<JobId>, Error> {
+        if !matches!(job.status.state, State::Waiting(_)) {
+            return Ok(Vec::new());
+        }
+        match self.0.engine.explain(job.id).await {
+            Ok(explained) => Ok(explained.why.iter().flat_map(waited).collect()),
+            // It has ended meanwhile.
+            Err(Rejected::NoSuchJob(_)) => Ok(Vec::new()),
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    /// The last job of a text that was asked for.
+    pub(crate) async fn last_job(&self, text: &str) -> Result<Option<Job>, Error> {
+        match self.0.last_jobs.get(text) {
+            Some(id) => self.known_job(id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The job with this number; none if it is not stored any more.
+    pub(crate) async fn known_job(&self, id: JobId) -> Result<Option<Job>, Error> {
+        match self.0.promises.shared.job(id).await {
+            Ok(job) => Ok(Some(job)),
+            Err(Error::NoSuchPromise(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Remembers the jobs of the texts that were asked for.
@@ -211,12 +252,19 @@ impl Queries {
     /// They cannot be read.
     pub async fn jobs(&self, ids: &[JobId]) -> Result<Vec<Job>, Error> {
         let shown = self.0.engine.show_each(ids).await?;
-        let job = |shown: Result<Box<jobhall_engine::Shown>, Rejected>| match shown {
+        let job = |shown: Result<Box<Shown>, Rejected>| match shown {
             Ok(shown) => Some(Ok(shown.job)),
             Err(Rejected::NoSuchJob(_)) => None,
             Err(refused) => Some(Err(refused.into())),
         };
         shown.into_iter().filter_map(job).collect()
+    }
+}
+
+fn waited(why: &Why) -> Vec<JobId> {
+    match why {
+        Why::WaitsForJobs { jobs, .. } => jobs.iter().map(|(job, _)| *job).collect(),
+        _ => Vec::new(),
     }
 }
 

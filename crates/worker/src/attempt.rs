@@ -19,6 +19,7 @@ use jobhall_protocol::{AssignedJob, Keep, LogStream, Outcome, OutcomeReport, ToS
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::artifacts::Uploads;
+use self::filter::kept::KeptValues;
 use crate::executor::reporter::{AGAIN, Order, Reporter, broken, is_passing};
 use crate::executor::{Assignment, Executor};
 use crate::offers::Offers;
@@ -39,11 +40,13 @@ pub(crate) struct CommandExecutor {
     client: Client,
     offers: Offers,
     workspaces: Workspaces,
+    kept: KeptValues,
 }
 
 impl CommandExecutor {
     pub fn new(client: Client, offers: Offers) -> CommandExecutor {
-        CommandExecutor { client, offers, workspaces: Workspaces::default() }
+        let (workspaces, kept) = (Workspaces::default(), KeptValues::default());
+        CommandExecutor { client, offers, workspaces, kept }
     }
 }
 
@@ -54,10 +57,10 @@ impl Executor for CommandExecutor {
         slot: Slot,
         reporter: Reporter,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let (client, workspaces) = (self.client.clone(), self.workspaces.clone());
+        let (client, workspaces, kept) = (self.client.clone(), self.workspaces.clone(), self.kept.clone());
         let (offers, file) = (self.offers.clone(), self.offers.now().file.clone());
         let Assignment { attempt, lease, token, job } = assignment;
-        Attempt { client, file, offers, attempt, lease, token, job, workspaces, reporter }.run(slot)
+        Attempt { client, file, offers, attempt, lease, token, job, workspaces, kept, reporter }.run(slot)
     }
 }
 
@@ -71,6 +74,7 @@ struct Attempt {
     token: String,
     job: AssignedJob,
     workspaces: Workspaces,
+    kept: KeptValues,
     reporter: Reporter,
 }
 

@@ -56,7 +56,7 @@ mod workspace;
 pub use abilities::{abilities, cpus, host_name, types};
 pub use attempt::files::{differing, machine};
 pub use attempt::filters::Filters;
-pub use attempt::here::{OwnCommands, received};
+pub use attempt::here::{ASKED_FILE, OwnCommands, received};
 pub use slots::command::{
     Command, DEFAULT_PATH, Environment, INHERITED, LEFTOVER_GRACE, MOST_STDIN, MOST_WORDS, OUTPUT_LIMIT,
     Refused, Stdin, Stdout,

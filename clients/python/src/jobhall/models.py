@@ -800,6 +800,29 @@ class QueryCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueryProgress:
+    """Progress of one of the jobs that make a value."""
+
+    job: int
+    """The job."""
+
+    progress: list[Indicator]
+    """What it has reported last, without what is complete."""
+
+    query: str
+    """The canonical text up to its last step."""
+
+    @staticmethod
+    def from_wire(data: Mapping[str, Any]) -> QueryProgress:
+        """Reads QueryProgress from JSON; unknown fields are ignored."""
+        return QueryProgress(
+            job=data["job"],
+            progress=[Indicator.from_wire(one) for one in data["progress"]],
+            query=data["query"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPromise:
     """The promise of a value: the job that makes it."""
 
@@ -825,6 +848,10 @@ class QueryPromise:
     media_type: str | None = None
     """Media type of the value, if it is there."""
 
+    progress: list[QueryProgress] = field(default_factory=list)
+    """The progress of all jobs that it still depends on, and its own. Only in the answer to a request for
+    the promise."""
+
     size: int | None = None
     """Size of the value in bytes, if it is there."""
 
@@ -842,6 +869,7 @@ class QueryPromise:
             cache=data.get("cache"),
             created=data.get("created"),
             media_type=data.get("media_type"),
+            progress=[QueryProgress.from_wire(one) for one in (data.get("progress") or ())],
             size=data.get("size"),
             steps=[QueryStep.from_wire(one) for one in (data.get("steps") or ())],
         )
@@ -871,6 +899,9 @@ class QueryStep:
     age_s: int | None = None
     """Seconds since its job ended."""
 
+    asked_by: int | None = None
+    """The job that asked for it while it ran; only for a step of another query."""
+
     bytes: int | None = None
     """Size of its value in bytes."""
 
@@ -882,6 +913,9 @@ class QueryStep:
 
     ms: int | None = None
     """How long its last attempt took or has taken, in milliseconds."""
+
+    progress: list[Indicator] = field(default_factory=list)
+    """The latest progress of its live attempt, without what is complete."""
 
     state: str | None = None
     """State of the job."""
@@ -905,10 +939,12 @@ class QueryStep:
             query=data["query"],
             version=data["version"],
             age_s=data.get("age_s"),
+            asked_by=data.get("asked_by"),
             bytes=data.get("bytes"),
             check=None if (found := data.get("check")) is None else QueryCheck.from_wire(found),
             job=data.get("job"),
             ms=data.get("ms"),
+            progress=[Indicator.from_wire(one) for one in (data.get("progress") or ())],
             state=data.get("state"),
             why=data.get("why"),
             worker=data.get("worker"),

@@ -1,11 +1,14 @@
 //! `jobhall query`: asking a query, in the form of a URL or of a pipe.
 
 mod answer;
+mod each;
 pub(super) mod edited;
 mod explain;
 mod head;
 mod here;
 mod large;
+mod metadata;
+mod tree;
 mod within;
 
 use std::io::IsTerminal as _;
@@ -15,7 +18,7 @@ use std::time::Instant;
 use clap::{Args, Subcommand};
 use jobhall_client::ClientError;
 use jobhall_core::query::{Pipe, PipeHead, Query, QueryError, TEXT_BYTES_MAX, is_pipe};
-use jobhall_protocol::{ArgumentType, CommandArgument, KnownCommand, Problem};
+use jobhall_protocol::{ArgumentType, CommandArgument, KnownCommand, Problem, REFRESH_ALL};
 
 use crate::commands::{embedded, until_interrupted};
 use crate::context::Context;
@@ -34,6 +37,8 @@ Examples:
   jobhall query numbers-100/head-3 --url          where a browser or curl finds it
   jobhall query 'numbers 100 | head 3' --explain  what would run, and why
   jobhall query 'numbers 100 | head 3' --json     the value and its steps as one document
+  jobhall query 'numbers 100 | head 3' --refresh=head     compute head anew, and what follows it
+  jobhall query 'numbers 100 | head {}' --each counts.txt     once for each line
   jobhall query commands                          what a query can use";
 
 /// Arguments of `query`.
@@ -60,6 +65,16 @@ pub struct QueryArgs {
     /// Only a value that is cached: exit 104 if it is not
     #[arg(long, conflicts_with_all = ["url", "no_wait", "explain"])]
     pub cached: bool,
+    /// Show what is known of the query, such as its state, times, log and a preview, and run nothing
+    #[arg(long, conflicts_with_all = ["output", "url", "no_wait", "explain", "cached"])]
+    pub meta: bool,
+    /// Compute all steps anew, or those of the command STEP and what follows them
+    #[arg(long, value_name = "STEP", num_args = 0..=1, require_equals = true, default_missing_value = REFRESH_ALL,
+          conflicts_with_all = ["url", "explain", "cached", "meta"])]
+    pub refresh: Option<String>,
+    /// Ask once for each line of this file, which is an argument in the place of {}; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "no_wait", "explain", "cached", "meta"])]
+    pub each: Option<PathBuf>,
 }
 
 /// The commands of `query`.
@@ -80,6 +95,11 @@ pub async fn run(context: &Context, args: &QueryArgs) -> Outcome {
     match (&args.command, &args.query) {
         (Some(QueryCommand::Commands), _) => embedded::on_any(context, commands).await,
         (None, Some(text)) => {
+            if let Some(file) = args.each.as_ref().filter(|_| within::attempt(context).is_none()) {
+                let asked =
+                    async |context: &Context| until_interrupted(each::run(context, args, text, file)).await;
+                return embedded::on_any(context, asked).await;
+            }
             let (head, query) = parse(text)?;
             let (local, query) = head::read(head.as_ref(), query)?;
             let asked = async |context: &Context| {
@@ -121,8 +141,18 @@ async fn ask(
         }
         return Ok(Exit::Ok);
     }
+    if args.meta {
+        let known = client.query_metadata(&canonical).await.map_err(failed)?;
+        context.output.one(&known, || metadata::text(&known))?;
+        return Ok(Exit::Ok);
+    }
+    let refresh = args.refresh.as_deref();
     if args.no_wait {
-        let promise = client.submit_query(&canonical).await.map_err(failed)?;
+        let promise = match refresh {
+            Some(refresh) => client.refresh_query(&canonical, refresh).await,
+            None => client.submit_query(&canonical).await,
+        };
+        let promise = promise.map_err(failed)?;
         context.output.one(&promise, || format!("{} {}", promise.id, promise.state))?;
         return Ok(Exit::Ok);
     }
@@ -135,7 +165,8 @@ async fn ask(
     }
     let begun = Instant::now();
     let is_document = context.output.format != Format::Human;
-    let answer = answer::ask(&client, &canonical, is_document).await.map_err(failed)?;
+    let manner = answer::Manner { with_steps: is_document, refresh };
+    let answer = answer::ask(&client, &context.output, &canonical, manner).await.map_err(failed)?;
     let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (mut answer, path) = (answer, args.output.as_deref());
     match answer.take_large() {

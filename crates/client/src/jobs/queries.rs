@@ -98,8 +98,20 @@ impl Client {
     /// # Errors
     /// The query is wrong, or the server could not be reached.
     pub async fn submit_query(&self, text: &str) -> Result<QueryPromise, ClientError> {
-        let asked = AskQuery { query: text.to_owned() };
-        self.read(&self.api(Method::POST, &["queries"]).json(&asked)?.repeatable()).await
+        self.ask_for(&AskQuery { query: text.to_owned(), refresh: None }).await
+    }
+
+    /// The same, with the steps of this command and all that follow them computed anew although their values are stored;
+    /// `*` for all steps. A request that is repeated computes them once more.
+    ///
+    /// # Errors
+    /// As [`Client::submit_query`]; also if the query has no step of the command.
+    pub async fn refresh_query(&self, text: &str, refresh: &str) -> Result<QueryPromise, ClientError> {
+        self.ask_for(&AskQuery { query: text.to_owned(), refresh: Some(refresh.to_owned()) }).await
+    }
+
+    async fn ask_for(&self, asked: &AskQuery) -> Result<QueryPromise, ClientError> {
+        self.read(&self.api(Method::POST, &["queries"]).json(asked)?.repeatable()).await
     }
 
     /// What is known of a query without evaluating it.

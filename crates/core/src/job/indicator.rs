@@ -18,3 +18,11 @@ pub struct Indicator {
     #[serde(default)]
     pub message: String,
 }
+
+impl Indicator {
+    /// Whether the last step was taken.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.total.is_some_and(|total| self.step >= total)
+    }
+}

@@ -36,6 +36,9 @@ pub struct NodeParams {
     /// Whether the check of the only step is run, and not the step.
     #[serde(default, skip_serializing_if = "is_false")]
     pub check: bool,
+    /// Whether the job runs even if the same was run before with the same bytes.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub anew: bool,
 }
 
 /// Stored data that a step receives: the bytes that the key named when the query was planned.
@@ -60,6 +63,9 @@ pub struct StepParams {
     pub input: Option<Place>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
+    /// Set if the value of the step stays on its worker: the worker may keep it under this identity for later jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Identity>,
     /// What the check of the command has answered when the query was planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckParam>,
@@ -132,6 +138,7 @@ impl NodeParams {
                 .check
                 .and_then(|StepCheck { identity, answer }| Some(CheckParam { identity, answer: answer? })),
             expires: step.declared.declaration.expires.clone(),
+            kept: step.stays.then_some(step.identity),
         });
         let sources = node.inputs.iter().filter_map(|input| match input {
             Input::Source(key, digest) => Some(SourceParam { key: key.clone(), digest: *digest }),
@@ -145,6 +152,7 @@ impl NodeParams {
             sources: sources.collect(),
             inputs_expire_at: None,
             check: false,
+            anew: false,
         }
     }
 
@@ -159,6 +167,7 @@ impl NodeParams {
             format: None,
             check: None,
             expires: None,
+            kept: None,
         };
         NodeParams {
             query: check.text.clone(),
@@ -168,6 +177,7 @@ impl NodeParams {
             sources: Vec::new(),
             inputs_expire_at: None,
             check: true,
+            anew: false,
         }
     }
 

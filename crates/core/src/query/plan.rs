@@ -83,8 +83,12 @@ pub struct PlannedStep {
     pub input: Option<StepInput>,
     pub format: Option<String>,
     pub check: Option<StepCheck>,
+    /// Whether its value is kept on the worker that made it.
+    pub stays: bool,
     /// Where it stands in the text that was planned; that of its key for a step of a recipe.
     pub span: Span,
+    /// The canonical text up to its end.
+    pub text: String,
 }
 
 /// What one job runs.

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ground_14_a_job_is_published_at_most_ten_times_a_second_and_the_last_change_is() {
+    fn q22_ground_14_a_job_is_published_at_most_ten_times_a_second_and_the_last_change_is() {
         let (one, other) = (JobId::new(1).unwrap(), JobId::new(2).unwrap());
         let mut throttle = Throttle::default();
         let mut published = Vec::new();

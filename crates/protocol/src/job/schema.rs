@@ -146,6 +146,8 @@ schemas! {
     QueryText = formatted("query", query::TEXT_BYTES_MAX);
     /// The text of a query in a URL.
     QueryPath = formatted("query", query::URL_BYTES_MAX);
+    /// What of a query is computed anew: a command, or `*` for all.
+    Refreshed = text(query::COMMAND_CHARS_MAX, r"^(?:\*|[a-z_][A-Za-z0-9_]{0,47})$");
     /// What a value is stored under.
     QueryIdentity = json_schema!({
         "type": "string", "pattern": format!("^[0-9a-v]{{{}}}$", query::IDENTITY_CHARS),

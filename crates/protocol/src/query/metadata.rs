@@ -34,4 +34,32 @@ pub struct QueryMetadata {
     pub duration_ms: Option<u64>,
     /// The worker that runs it or has run it.
     pub worker: Option<String>,
+    /// What the value is made from: the stored data that the query begins with, and the values of all its steps.
+    pub dependencies: Vec<QueryDependency>,
+    /// The end of the log of the last attempt, at most 4 KiB.
+    pub log: Option<String>,
+    /// A part of the value, or what its command shows of it.
+    pub preview: Option<QueryPreview>,
+}
+
+/// What a value is made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueryDependency {
+    /// The canonical text up to this value; of stored data, the text that begins with it.
+    pub query: String,
+    /// The identity of the value, or the digest of stored data. A change of either is another value of the query.
+    pub identity: String,
+    /// The command that makes it, with its version; none for stored data.
+    pub command: Option<String>,
+}
+
+/// A part of a value, or what its command shows of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueryPreview {
+    /// Its media type.
+    pub media_type: String,
+    /// The beginning of a text value, at most 1 KiB.
+    pub text: Option<String>,
+    /// The address of the artifact `preview` of the last attempt, which its command may have left, also while it runs.
+    pub url: Option<String>,
 }

@@ -101,8 +101,14 @@ async fn if_a_check_fails_the_step_fails_and_only_who_asks_for_it_gets_what_is_s
     assert_eq!((failure.reason.as_str(), failure.explanation.as_str()), ("exit_1", "no connection"));
     assert_eq!(counts(&ran).1, 2, "no step ran");
     until("the end of the answer", || async { warm(&hall, "a-x/b").is_none() }).await;
-    let stale =
-        |text: &str| Request { query: query(text), compute: true, stale: true, priority: 50, owner: None };
+    let stale = |text: &str| Request {
+        query: query(text),
+        compute: true,
+        stale: true,
+        priority: 50,
+        owner: None,
+        within: None,
+    };
     let Asked::Hit(old) = hall.queries.ask(stale("a-x/b")).await.unwrap() else { panic!("no value") };
     assert_eq!(text_of(old.as_ref()), "3 one");
     set(&world, Some("one"));

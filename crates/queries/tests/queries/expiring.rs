@@ -37,7 +37,8 @@ async fn q27_an_expired_value_is_made_again_and_stays_readable_by_its_promise() 
     assert_eq!(warm(&hall, "a"), None, "memory respects it");
     assert!(!hall.queries.contains("a"));
     assert!(matches!(hall.ask_with("a", false).await.unwrap(), Asked::NotComputed(_)));
-    let stale = Request { query: query("a"), compute: true, stale: true, priority: 50, owner: None };
+    let stale =
+        Request { query: query("a"), compute: true, stale: true, priority: 50, owner: None, within: None };
     let Asked::Hit(old) = hall.queries.ask(stale).await.unwrap() else { panic!("no value") };
     assert_eq!((text_of(old.as_ref()).as_str(), ran.count()), ("1 a", 1), "it is there for who asks for it");
     let again = hall.promise("a").await;

@@ -14,7 +14,7 @@ use jobhall_core::query::{
 use jobhall_core::{Failure, Json, Report, Reserved, WorkerName};
 use jobhall_engine::{Config, Engine, Opening, SessionEvent, SystemClock};
 use jobhall_queries::{
-    Asked, CacheBounds, Content, Ended, EndedHow, Error, Found, Queries, RESERVED, Request, Value,
+    Asked, CacheBounds, Content, Ended, EndedHow, Error, Found, Queries, RESERVED, Refresh, Request, Value,
 };
 use jobhall_store::{Memory, Store};
 use tempfile::TempDir;
@@ -90,6 +90,19 @@ impl Hall {
         self.queries.ask(request).await
     }
 
+    /// Computes a query anew.
+    pub async fn refresh(&self, text: &str, refresh: Refresh) -> Result<Asked, Error> {
+        let request = Request {
+            query: query(text),
+            compute: true,
+            stale: false,
+            priority: 50,
+            owner: None,
+            within: None,
+        };
+        self.queries.ask_refreshing(request, Some(&refresh)).await.map(|(asked, _)| asked)
+    }
+
     pub async fn promise(&self, text: &str) -> Found {
         match self.ask_with(text, true).await.unwrap() {
             Asked::Promise(found) => found,
@@ -163,7 +176,20 @@ pub async fn worker(
     let made = move |number: usize, params: &NodeParams| {
         run(params).map(|text| StoredValue::new("text/plain", format!("{number} {text}").into_bytes()))
     };
-    working(hall, commands, made).await
+    working(hall, ("w", ""), commands, made).await
+}
+
+/// The same with this name and these abilities besides its commands.
+pub async fn worker_with(
+    hall: &Hall,
+    (name, abilities): (&str, &str),
+    commands: &[&str],
+    run: impl Fn(&NodeParams) -> Result<String, Failure> + Send + 'static,
+) -> Ran {
+    let made = move |number: usize, params: &NodeParams| {
+        run(params).map(|text| StoredValue::new("text/plain", format!("{number} {text}").into_bytes()))
+    };
+    working(hall, (name, abilities), commands, made).await
 }
 
 /// The same with values that this function stores.
@@ -172,7 +198,7 @@ pub async fn large_worker(
     commands: &[&str],
     store: impl Fn() -> StoredValue + Send + 'static,
 ) -> Ran {
-    working(hall, commands, move |_, _| Ok(store())).await
+    working(hall, ("w", ""), commands, move |_, _| Ok(store())).await
 }
 
 /// The same with values of exactly this text, which is given the number of the run.
@@ -184,11 +210,12 @@ pub async fn raw_worker(
     let made = move |number: usize, params: &NodeParams| {
         run(number, params).map(|text| StoredValue::new("text/plain", text.into_bytes()))
     };
-    working(hall, commands, made).await
+    working(hall, ("w", ""), commands, made).await
 }
 
 async fn working(
     hall: &Hall,
+    (name, abilities): (&str, &str),
     commands: &[&str],
     run: impl Fn(usize, &NodeParams) -> Result<StoredValue, Failure> + Send + 'static,
 ) -> Ran {
@@ -196,8 +223,8 @@ async fn working(
         commands.iter().map(|command| format!("q.{}", command.split('@').next().unwrap())).collect();
     let types: Vec<String> = types.into_iter().collect();
     let opening = Opening {
-        worker: WorkerName::new("w").unwrap(),
-        abilities: Abilities::parse(&format!("commands=[{}]", commands.join(","))).unwrap(),
+        worker: WorkerName::new(name).unwrap(),
+        abilities: Abilities::parse(&format!("commands=[{}]{abilities}", commands.join(","))).unwrap(),
         accepts: Accepts::parse(&format!("type in ({})", types.join(","))).unwrap(),
         attempts: Vec::new(),
         lease_ms: None,

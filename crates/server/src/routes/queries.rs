@@ -8,14 +8,16 @@ use axum::extract::{Extension, Path, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, Request, Uri};
 use axum::response::Response;
-use jobhall_core::query::{Query, QueryError, QueryErrorKind, Span, TEXT_BYTES_MAX, URL_BYTES_MAX};
+use jobhall_core::query::{
+    CommandName, Query, QueryError, QueryErrorKind, Span, TEXT_BYTES_MAX, URL_BYTES_MAX,
+};
 use jobhall_core::{Disposition, JobId, Owner, State as JobState};
 use jobhall_protocol::{
     AskQuery, CACHE_COMPUTED, CACHE_HEADER, CACHE_HIT, CACHE_JOINED, Code, PlannedNode, QueryProblem,
-    QueryPromise,
+    QueryPromise, REFRESH_ALL,
 };
 use jobhall_queries::{
-    Asked, Ended, EndedHow, Error, Found, Planned, QUEUE, Request as Ask, StoredSource, Warmth,
+    Asked, Ended, EndedHow, Error, Found, Planned, QUEUE, Refresh, Request as Ask, StoredSource, Warmth,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -93,8 +95,8 @@ pub(super) async fn evaluate(
     let deadline = wait.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut asked = 0;
     loop {
-        let (asked_for, planned) =
-            ask(&app, &who, query.clone(), text, How { compute, stale, priority: INTERACTIVE }).await?;
+        let how = How { compute, stale, priority: INTERACTIVE };
+        let (asked_for, planned) = ask(&app, &who, query.clone(), text, how, None).await?;
         let found = match asked_for {
             Asked::Hit(ended) => return answer(&app, &ended, CACHE_HIT, &method, &headers).await,
             Asked::Source(source) => return stored(&app, &source, &method, &headers).await,
@@ -152,6 +154,7 @@ async fn ask(
     query: Query,
     text: &str,
     how: How,
+    refresh: Option<&Refresh>,
 ) -> Result<(Asked, Planned), ApiError> {
     let How { compute, stale, priority } = how;
     if compute {
@@ -159,7 +162,7 @@ async fn ask(
     }
     let owner = Owner::new(&who.name).ok();
     let request = Ask { query, compute, stale, priority, owner, within: None };
-    app.queries.ask_planned(request).await.map_err(|error| refused(error, text))
+    app.queries.ask_refreshing(request, refresh).await.map_err(|error| refused(error, text))
 }
 
 async fn is_stale(app: &App, found: &Found, ended: &Ended) -> Result<bool, ApiError> {
@@ -205,13 +208,14 @@ pub(super) async fn submit(
     request: Request<Body>,
 ) -> Answer {
     check_scope(&who)?;
-    let AskQuery { query: text } = body::json(request).await?;
+    let AskQuery { query: text, refresh } = body::json(request).await?;
+    let refresh = refresh.as_deref().map(refreshed).transpose()?;
     let query = Query::parse(&text, TEXT_BYTES_MAX).map_err(|error| match error.kind {
         QueryErrorKind::TooLong { .. } => ApiError::new(Code::TooLarge, error.kind.to_string()),
         _ => wrong(&error, &text),
     })?;
-    let (asked, planned) =
-        ask(&app, &who, query, &text, How { compute: true, stale: false, priority: BACKGROUND }).await?;
+    let how = How { compute: true, stale: false, priority: BACKGROUND };
+    let (asked, planned) = ask(&app, &who, query, &text, how, refresh.as_ref()).await?;
     match asked {
         Asked::Hit(ended) => {
             let steps = query_steps::of_plan(&app, &planned, None).await?;
@@ -225,6 +229,15 @@ pub(super) async fn submit(
         ))),
         Asked::NotComputed(planned) => Err(not_computed(&text, &planned)),
     }
+}
+
+/// What is computed anew: the steps of a command with what follows them, or all.
+fn refreshed(given: &str) -> Result<Refresh, ApiError> {
+    if given == REFRESH_ALL {
+        return Ok(Refresh::All);
+    }
+    let name = CommandName::new(given);
+    name.map(Refresh::Command).map_err(|error| ApiError::bad(format!("refresh: {error}")))
 }
 
 fn address(id: JobId) -> String {
@@ -254,6 +267,7 @@ async fn promise(app: &App, id: JobId) -> Result<QueryPromise, ApiError> {
         media_type: None,
         size: None,
         steps: Vec::new(),
+        progress: Vec::new(),
     };
     if let Some(value) = pending.value {
         (promise.media_type, promise.size) = (Some(value.media_type), Some(value.size));
@@ -276,6 +290,7 @@ fn promise_of(ended: &Ended) -> QueryPromise {
         media_type,
         size,
         steps: Vec::new(),
+        progress: Vec::new(),
     }
 }
 
@@ -285,7 +300,10 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Answer {
     check_scope(&who)?;
-    Ok(error::ok(&promise(&app, params::job_id(&id)?).await?))
+    let id = params::job_id(&id)?;
+    let promise = promise(&app, id).await?;
+    let progress = query_steps::progress(&app, id).await?;
+    Ok(error::ok(&QueryPromise { progress, ..promise }))
 }
 
 pub(super) async fn value(

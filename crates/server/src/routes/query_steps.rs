@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, Uri};
-use jobhall_core::query::{NodeParams, Query, StoredValue, URL_BYTES_MAX};
+use jobhall_core::query::{Query, StoredValue, URL_BYTES_MAX};
 use jobhall_core::{Failure, Job, JobId, Lease, Outcome, State as JobState};
 use jobhall_protocol::{
-    CACHE_COMPUTED, CACHE_HIT, CACHE_JOINED, Page, QueryCheck, QueryPlan, QueryStep, schema,
+    CACHE_COMPUTED, CACHE_HIT, CACHE_JOINED, Page, QueryCheck, QueryPlan, QueryProgress, QueryStep, schema,
 };
-use jobhall_queries::{Answered, CheckState, Found, Planned, StepOf};
+use jobhall_queries::{Answered, CheckState, Found, Planned, StepJob, StepOf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -61,7 +61,7 @@ pub(super) async fn list(
     check_scope(&who)?;
     let id = params::job_id(&id)?;
     let jobs = app.queries.jobs_of(id).await.map_err(|error| refused(error, ""))?;
-    let items = jobs.iter().flat_map(|(job, params)| of_job(job, params)).collect();
+    let items = jobs.iter().flat_map(of_job).collect();
     Ok(error::ok(&Page { items, next_cursor: None }))
 }
 
@@ -111,6 +111,8 @@ fn shown(step: &StepOf, job: Option<&Job>) -> QueryStep {
         workers: Vec::new(),
         why: step.why.clone(),
         check: step.check.as_ref().map(check),
+        asked_by: None,
+        progress: Vec::new(),
     };
     job.map_or(shown.clone(), |job| with_job(shown, job))
 }
@@ -128,9 +130,20 @@ fn check(state: &CheckState) -> QueryCheck {
     }
 }
 
+/// The progress of the jobs of a promise that are pending.
+pub(super) async fn progress(app: &App, promise: JobId) -> Result<Vec<QueryProgress>, ApiError> {
+    let jobs = app.queries.jobs_of(promise).await.map_err(|error| refused(error, ""))?;
+    let progress = jobs.into_iter().filter(|of| !of.progress.is_empty()).map(|of| QueryProgress {
+        job: of.job.id.get(),
+        query: of.params.query,
+        progress: of.progress,
+    });
+    Ok(progress.collect())
+}
+
 /// The steps of one job.
-fn of_job<'a>(job: &'a Job, params: &'a NodeParams) -> impl Iterator<Item = QueryStep> + 'a {
-    params.steps.iter().map(|step| {
+fn of_job(StepJob { job, params, progress, asked_by }: &StepJob) -> impl Iterator<Item = QueryStep> + '_ {
+    params.steps.iter().map(move |step| {
         let shown = QueryStep {
             query: params.query.clone(),
             identity: params.identity.to_string(),
@@ -146,6 +159,8 @@ fn of_job<'a>(job: &'a Job, params: &'a NodeParams) -> impl Iterator<Item = Quer
             workers: Vec::new(),
             why: None,
             check: None,
+            asked_by: asked_by.map(JobId::get),
+            progress: progress.clone(),
         };
         with_job(shown, job)
     })

@@ -29,6 +29,7 @@ mod oracle;
 mod outcomes;
 mod page;
 mod queries;
+mod query_states;
 mod queue_settings;
 mod queues;
 mod recipes;

@@ -1,10 +1,12 @@
 //! A node of a query: each step is a process with its input on standard input, its arguments as words, and its value on
 //! standard output. What it writes to standard error is the log, and its exit code is the outcome.
 
+pub(super) mod kept;
 mod values;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jobhall_core::query::{
     ArgumentParam, INLINE_VALUE_BYTES, InputPlace, NodeParams, StepParams, StoredValue,
@@ -12,9 +14,10 @@ use jobhall_core::query::{
 use jobhall_protocol::{AssignedJob, Outcome, OutcomeReport, RetryVerdict};
 use serde_json::value::RawValue;
 
+use self::kept::{KeptValue, StepAnswer};
 use self::values::{Left, SizeLimit};
 use super::filters::{Filter, Filters};
-use super::here::{COMMANDS_FILE, OwnCommands};
+use super::here::{ASKED_FILE, COMMANDS_FILE, OwnCommands};
 use super::{Attempt, Gathered, contract};
 use crate::executor::reporter::{Order, broken};
 use crate::slots::Slot;
@@ -104,13 +107,27 @@ impl Attempt {
             return Some(report);
         }
         let run = if params.check { Run::Check } else { Run::Step };
-        for (at, step) in params.steps.iter().enumerate() {
-            if let Some(report) = self.run_step(&slot, (run, at, step), &files, gathered).await {
+        let mut ran = Vec::new();
+        for (at, answer) in self.kept.answers(&params).into_iter().enumerate() {
+            let report = match answer {
+                StepAnswer::Run => {
+                    ran.push(at);
+                    self.run_step(&slot, (run, at, &params.steps[at]), &files, gathered).await
+                }
+                StepAnswer::Kept(value) => put_kept(value, files.value(at), &files).await,
+                StepAnswer::NotNeeded => None,
+            };
+            if let Some(report) = report {
                 return Some(report).filter(|_| self.reporter.order() < Order::Lost);
             }
         }
         if let Some(report) = self.check_again(&slot, &params, &files, gathered).await {
             return Some(report).filter(|_| self.reporter.order() < Order::Lost);
+        }
+        if !may_change(&params, &files) {
+            for at in ran {
+                self.keep_value(&params.steps[at], files.value(at)).await;
+            }
         }
         self.value_of(&params, &files).await
     }
@@ -137,6 +154,16 @@ impl Attempt {
             }
         }
         None
+    }
+
+    /// Keeps the value that a step has left, if it stays on this worker.
+    async fn keep_value(&self, step: &StepParams, path: PathBuf) {
+        let Some(identity) = step.kept else { return };
+        let (kept, command) = (self.kept.clone(), step.command.clone());
+        let kept = tokio::task::spawn_blocking(move || kept.keep(identity, &path)).await;
+        if let Err(error) = kept.map_err(io::Error::other).and_then(|kept| kept) {
+            tracing::warn!("the value of {command} is not kept: {error}");
+        }
     }
 
     /// The report of an attempt whose value was made before from the same bytes; none if it has to run. A server that
@@ -284,6 +311,24 @@ fn write_own(filters: &Filters, files: &Files<'_>) -> io::Result<()> {
         Some(own) => files.left.write_file(&path, &serde_json::to_vec(&own)?, files.user.as_ref()),
         None => Ok(()),
     }
+}
+
+/// Writes a value that was kept to the file of its step; the report says why it could not be written.
+async fn put_kept(value: Arc<KeptValue>, path: PathBuf, files: &Files<'_>) -> Option<OutcomeReport> {
+    let file = match files.left.create_file(&path, files.user.as_ref()) {
+        Ok(file) => file,
+        Err(error) => return Some(broken("no_inputs", &error)),
+    };
+    let written = tokio::task::spawn_blocking(move || value.write(&file)).await;
+    let written = written.map_err(io::Error::other).and_then(|written| written);
+    written.err().map(|error| broken("no_inputs", &error))
+}
+
+/// Whether the values of these steps may be others later although their identities stay the same: one expires, or a process
+/// has asked for other queries.
+fn may_change(params: &NodeParams, files: &Files<'_>) -> bool {
+    let expires = params.steps.iter().any(|step| step.expires.is_some()) || params.inputs_expire_at.is_some();
+    expires || files.left.file(ASKED_FILE).exists()
 }
 
 /// Whether the files of a command are as they were declared.

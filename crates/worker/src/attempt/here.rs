@@ -14,6 +14,8 @@ use super::filters::Filters;
 
 /// The variable with the path of the file.
 pub const COMMANDS_FILE: &str = "JOBHALL_COMMANDS";
+/// A process that asks for a query leaves a file with this name beside its result.
+pub const ASKED_FILE: &str = "asked";
 
 /// A command of a worker.
 #[derive(Debug, Serialize, Deserialize)]

@@ -6,8 +6,9 @@ use jobhall_core::query::URL_BYTES_MAX;
 use jobhall_protocol::{Code, QueryPromise, QueryStep};
 use serde::Serialize;
 
+use super::tree::{self, Tree};
 use crate::failure::Failure;
-use crate::output::human;
+use crate::output::Output;
 
 /// How long one request waits for a value, in seconds.
 const WAIT_S: u64 = 20;
@@ -51,22 +52,41 @@ pub struct Document<'a> {
     steps: &'a [QueryStep],
 }
 
+/// How a query is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner<'a> {
+    /// Whether the steps of a value that is stored are wanted.
+    pub with_steps: bool,
+    /// What is computed anew.
+    pub refresh: Option<&'a str>,
+}
+
 /// Asks for a query and waits for its value as long as it takes; asked again while the files of its commands change.
-pub async fn ask(client: &Client, canonical: &str, with_steps: bool) -> Result<Answer, ClientError> {
+pub async fn ask(
+    client: &Client,
+    output: &Output,
+    canonical: &str,
+    manner: Manner<'_>,
+) -> Result<Answer, ClientError> {
     for _ in 0..ASKED_AGAIN {
-        match once(client, canonical, with_steps).await {
+        match once(client, output, canonical, manner).await {
             Err(error) if error.code() == Some(Code::VersionChanged) => {}
             answer => return answer,
         }
     }
-    once(client, canonical, with_steps).await
+    once(client, output, canonical, manner).await
 }
 
-async fn once(client: &Client, canonical: &str, with_steps: bool) -> Result<Answer, ClientError> {
-    let first = if canonical.len() <= URL_BYTES_MAX {
-        client.evaluate(canonical, 0).await?
-    } else {
-        Evaluated::Promise(Box::new(client.submit_query(canonical).await?))
+async fn once(
+    client: &Client,
+    output: &Output,
+    canonical: &str,
+    Manner { with_steps, refresh }: Manner<'_>,
+) -> Result<Answer, ClientError> {
+    let first = match refresh {
+        Some(refresh) => Evaluated::Promise(Box::new(client.refresh_query(canonical, refresh).await?)),
+        None if canonical.len() <= URL_BYTES_MAX => client.evaluate(canonical, 0).await?,
+        None => Evaluated::Promise(Box::new(client.submit_query(canonical).await?)),
     };
     let promise = match first {
         Evaluated::Value(value) if !with_steps => return Ok(Answer::of(Found::Value(value), None)),
@@ -75,13 +95,13 @@ async fn once(client: &Client, canonical: &str, with_steps: bool) -> Result<Answ
         Evaluated::Value(_) | Evaluated::Large(_) => client.submit_query(canonical).await?,
         Evaluated::Promise(promise) => *promise,
     };
-    let value = loop {
-        match client.promised(promise.id, WAIT_S).await? {
-            Evaluated::Value(value) => break Found::Value(value),
-            Evaluated::Large(value) => break Found::Large(value),
-            Evaluated::Promise(_) => {}
-        }
+    let mut tree = Tree::new(client, output, &promise);
+    let value = tokio::select! {
+        value = waited(client, promise.id) => value,
+        never = tree.follow() => match never {},
     };
+    tree.end().await;
+    let value = value?;
     let steps = if promise.steps.iter().any(|step| step.cache != "hit") {
         ended(promise.steps.clone(), &client.query_steps(promise.id).await?)
     } else {
@@ -90,13 +110,24 @@ async fn once(client: &Client, canonical: &str, with_steps: bool) -> Result<Answ
     Ok(Answer::of(value, Some(QueryPromise { steps, ..promise })))
 }
 
+/// The value of a promise, however long it takes.
+async fn waited(client: &Client, promise: u64) -> Result<Found, ClientError> {
+    loop {
+        match client.promised(promise, WAIT_S).await? {
+            Evaluated::Value(value) => return Ok(Found::Value(value)),
+            Evaluated::Large(value) => return Ok(Found::Large(value)),
+            Evaluated::Promise(_) => {}
+        }
+    }
+}
+
 /// The failure of a document that would have a value which is not read into memory.
 pub fn too_large() -> Failure {
     Failure::usage("the value is too large to be part of a document").fix("write it to a file with -o FILE")
 }
 
 /// The steps as they were answered for this request, with what has become of their jobs since.
-fn ended(asked: Vec<QueryStep>, now: &[QueryStep]) -> Vec<QueryStep> {
+pub fn ended(asked: Vec<QueryStep>, now: &[QueryStep]) -> Vec<QueryStep> {
     let of = |step: &QueryStep| {
         let same = |other: &&QueryStep| other.job == step.job && other.command == step.command;
         now.iter().find(same).cloned()
@@ -176,11 +207,7 @@ impl Answer {
         let counted = counted.collect::<Vec<_>>().join(", ");
         let plural = if words.len() == 1 { "" } else { "s" };
         let (size, media_type) = (self.size, &self.media_type);
-        let took = match ms {
-            0..1_000 => format!("{ms} ms"),
-            1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-            _ => human::length(ms.cast_signed()),
-        };
+        let took = tree::took(ms);
         let steps = match words.len() {
             0 => String::new(),
             count => format!("{count} step{plural}: {counted}; "),

@@ -7,6 +7,7 @@ use jobhall_client::{Client, ClientError};
 use jobhall_core::base64;
 use jobhall_core::query::Query;
 use jobhall_protocol::{Code, SubQuery, SubQueryState};
+use jobhall_worker::ASKED_FILE;
 use serde::Serialize;
 
 use super::QueryArgs;
@@ -60,12 +61,16 @@ pub async fn ask(
         (args.explain, "--explain is not available"),
         (args.no_wait, "--no-wait is not available"),
         (args.cached, "--cached is not available"),
+        (args.meta, "--meta is not available"),
+        (args.refresh.is_some(), "--refresh is not available"),
+        (args.each.is_some(), "--each is not available"),
         (is_local, "local data cannot be sent"),
     ];
     if let Some((_, what)) = refused.iter().find(|(given, _)| *given) {
         let failure = Failure::usage(format!("{what} in a command that runs"));
         return Err(failure.fix("ask for commands, or for data that is stored: jobhall source put"));
     }
+    note_asked();
     let (client, canonical) = (context.client()?, query.text());
     let answered = Answered::of(&canonical);
     let answer = match answered.as_ref().and_then(Answered::read) {
@@ -172,6 +177,14 @@ async fn large(
         None => transfer.copy(&mut print_bytes).await?,
     }
     document(context, args, canonical, answer)
+}
+
+/// Leaves word for the worker that the value of this step depends on more than its identity.
+fn note_asked() {
+    let result = std::env::var_os("JOBHALL_RESULT").map(PathBuf::from);
+    if let Some(directory) = result.as_deref().and_then(Path::parent) {
+        let _not_a_worker_on_this_machine = std::fs::write(directory.join(ASKED_FILE), "");
+    }
 }
 
 /// An answer that this attempt has had before: a file in its own temporary directory, which is removed with it. The same

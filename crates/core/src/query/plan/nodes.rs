@@ -110,7 +110,9 @@ fn planned(
         input,
         format: step.format.clone(),
         check: step.check,
+        stays: step.ruling.kept == Kept::OnWorker,
         span: step.span,
+        text: step.text.clone(),
     }
 }
 
