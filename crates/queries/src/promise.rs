@@ -1,6 +1,8 @@
 //! Promises: the id of the job that makes a value. One reader of the feed serves all who wait, and a job is read once for
 //! all of them.
 
+pub(crate) mod outdated;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
