@@ -53,6 +53,14 @@ def clean_env(place: Path, **more: str) -> dict[str, str]:
     return {**env, "HOME": str(place), "PYTHONPATH": f"{ROOT / 'clients/python/src'}:{HERE}", **more}
 
 
+def address(record: Path) -> str:
+    """The URL of the server with this record; empty while it is missing or incomplete."""
+    try:
+        return str(json.loads(record.read_text())["url"])
+    except (OSError, ValueError):
+        return ""
+
+
 class Hall:
     """A Jobhall server with an empty durable store."""
 
@@ -63,8 +71,8 @@ class Hall:
         self.process = subprocess.Popen(
             command, env=clean_env(place), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        until(lambda: (data / "server.json").exists() and (data / "admin.token").exists(), "the server")
-        self.url: str = json.loads((data / "server.json").read_text())["url"]
+        until(lambda: (data / "admin.token").exists() and address(data / "server.json") != "", "the server")
+        self.url = address(data / "server.json")
         self.token = (data / "admin.token").read_text().strip()
         self.client = jobhall.Client(self.url, self.token)
         self._http = httpx2.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"})

@@ -32,10 +32,11 @@ pub enum Attack {
 }
 
 impl Attack {
-    /// The limits of the attacked server that are lower than usual.
-    pub fn limits(self) -> String {
+    /// The limits of the attacked server that are lower than usual. In a long version each connection that does not read is
+    /// cut, and opened again, several times; usually that takes 30 s.
+    pub fn limits(self, is_long: bool) -> String {
         match self {
-            Attack::SlowReaders => "write_ms=1000".to_owned(),
+            Attack::SlowReaders => format!("write_ms={}", if is_long { 5_000 } else { 1_000 }),
             Attack::Submits => format!("open_jobs_per_queue={OPEN_JOBS}"),
             _ => format!("waiting_per_token={WAITING},sessions_per_token={SESSIONS}"),
         }

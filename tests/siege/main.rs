@@ -30,7 +30,7 @@ fn long() -> Option<Duration> {
 }
 
 fn siege(attack: Attack) {
-    let mut rig = Rig::server(&["--limits", &attack.limits()]);
+    let mut rig = Rig::server(&["--limits", &attack.limits(long().is_some())]);
     let pid = rig.hall().pid();
     let ground = Ground::new(&rig);
     let healthy = Healthy::new(&rig);

@@ -37,10 +37,11 @@ def node(place: Path, database: str, key: Path) -> Iterator[Node]:
 
     def is_up() -> bool:
         assert process.poll() is None, hall.log()
-        record = hall.data / "server.json"
-        if not record.exists():
+        try:
+            # Incomplete while the server writes it.
+            hall.url = json.loads((hall.data / "server.json").read_text())["url"]
+        except (FileNotFoundError, json.JSONDecodeError):
             return False
-        hall.url = json.loads(record.read_text())["url"]
         return True
 
     try:

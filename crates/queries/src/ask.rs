@@ -465,8 +465,7 @@ fn jobs(planned: &Planned, manner: &Manner) -> Result<(Vec<usize>, Vec<NewJob>),
         missing.push(at);
         let Inputs { identities, after, expire_at } = inputs;
         let inputs_expire_at = expire_at.map(Time::as_ms);
-        let anew = planned.anew || seen.is_some();
-        let params = NodeParams { anew, inputs_expire_at, ..NodeParams::new(node, identities) };
+        let params = NodeParams { anew: planned.anew, inputs_expire_at, ..NodeParams::new(node, identities) };
         jobs.push(job::job(node, &params, after, seen, manner)?);
     }
     Ok((missing, jobs))
