@@ -42,8 +42,13 @@ pub(super) async fn ask(
     request: Request<Body>,
 ) -> Answer {
     let of = attempt_ref(&who, &id, &request)?;
+    let job = match step(&app, &of).await {
+        // Whoever may not ask is refused whatever the body is.
+        Err(refused) if refused.words().0 == Code::Forbidden => return Err(refused),
+        job => job,
+    };
     let AskSubQuery { query: text, here } = body::json(request).await?;
-    let job = step(&app, &of).await?;
+    let job = job?;
     if here.len() > HERE_MAX || here.iter().any(|command| command.len() > HERE_BYTES_MAX) {
         let detail = format!("here has at most {HERE_MAX} commands of {HERE_BYTES_MAX} bytes");
         return Err(ApiError::bad(detail));
