@@ -52,7 +52,7 @@ pub(super) struct EvaluateQuery {
     #[schemars(range(max = WAIT_S))]
     wait: Option<u64>,
     /// `ok`: the answer may be a value that has expired, or that was made before a check had another answer.
-    #[schemars(length(max = 2))]
+    #[schemars(length(max = 2), extend("enum" = ["ok"]))]
     stale: Option<String>,
 }
 
